@@ -1,0 +1,1 @@
+"""Hardware-in-the-loop test bench for the ExecuTorch Arduino library."""
