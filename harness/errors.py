@@ -8,18 +8,26 @@ was observed, never interpreted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class HilError(Exception):
     """Base of every error that the bench raises on purpose.
 
-    Cause: see the subclass.  Remedy: :attr:`remedy`, which is never empty.
+    Cause: :attr:`cause` where it is known apart from the message.  Remedy: :attr:`remedy`, which
+    is never empty.  :attr:`stage` is the pipeline's stage, set by :func:`in_stage`.
     """
 
-    def __init__(self, message: str, *, remedy: str, evidence: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, message: str, *, remedy: str, evidence: tuple[str, ...] = (), cause: str = ""
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy
         self.evidence = evidence
+        self.cause = cause
+        self.stage: str | None = None
 
     def __str__(self) -> str:
         return self.message
@@ -63,3 +71,14 @@ class DutFailure(HilError):
 
     Cause: sketch, model or library.  Remedy: says what to change in them.
     """
+
+
+@contextmanager
+def in_stage(name: str) -> Iterator[None]:
+    """Mark every bench error that leaves the block with the stage; the innermost mark stays."""
+    try:
+        yield
+    except HilError as error:
+        if error.stage is None:
+            error.stage = name
+        raise

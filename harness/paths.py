@@ -60,3 +60,9 @@ def _from_environment(own: str, xdg: str, fallback: str) -> Path:
         return Path(named).expanduser()
     base = os.environ.get(xdg)
     return (Path(base) if base else Path.home() / fallback) / "executorch-hil"
+
+
+def suite_dir() -> Path:
+    """Folder of the suite that ``hil test`` runs."""
+    packed = _PACKAGE / "data" / "suite"
+    return packed if packed.is_dir() else _PACKAGE.parent / "tests" / "hil"

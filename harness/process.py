@@ -6,10 +6,12 @@ A child runs in a session of its own, so that everything it starts can be ended 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import selectors
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,8 +21,14 @@ from typing import IO
 from harness.clock import Deadline, monotonic_s
 from harness.errors import ToolError
 
+Process = subprocess.Popen[bytes]
+PIPE = subprocess.PIPE
+
 GRACE_S = 3.0
 """Seconds a child is given after each request to end before the next, harder one."""
+
+PR_SET_PDEATHSIG = 1
+"""Linux's prctl(2) option: the signal this process gets when its parent ends."""
 
 KEEP_BYTES = 64 * 1024 * 1024
 """Most bytes of a child's output that are held in memory; a tool that prints more is ended."""
@@ -56,10 +64,13 @@ def spawn(
     stdout: int | IO[bytes] = subprocess.PIPE,
     stderr: int | IO[bytes] = subprocess.PIPE,
     pass_fds: Sequence[int] = (),
+    die_with_parent: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start ``argv`` in a session of its own; the caller owns it and must :func:`end` it.
 
-    Raises :class:`ToolError` when it cannot be started at all.
+    ``die_with_parent``: the kernel kills the child when this process ends in any way, SIGKILL
+    included (Linux only; elsewhere it is ignored).  For single-threaded callers.  Raises
+    :class:`ToolError` when it cannot be started at all.
     """
     try:
         return subprocess.Popen(
@@ -72,12 +83,28 @@ def spawn(
             bufsize=0,
             start_new_session=True,
             pass_fds=tuple(pass_fds),
+            preexec_fn=_tie_to(os.getpid()) if die_with_parent else None,
         )
     except OSError as error:
         raise ToolError(
             f"cannot start {argv[0]!r}: {error.strerror or error}",
             remedy="install it, or run 'hil doctor' to see what is missing",
         ) from error
+
+
+def _tie_to(parent: int) -> Callable[[], None] | None:
+    """What a child runs before its program so that it dies with ``parent``."""
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+    def tie() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        # The parent may have died before the call; then no signal would ever come.
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return tie
 
 
 def run(

@@ -1,0 +1,202 @@
+"""The whole of a run on one screen; every stage is a module, and arrows only point down.
+
+    board > library > model > preflight > sketch > build > footprint > upload > session > verdict
+
+A :class:`Bench` is what a test run holds: one board, one library, one place for evidence.  Each
+method is one stage or a short chain of them, and each marks the errors that leave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness import build, footprint, model, preflight, runner_build, sketch
+from harness.arduino_cli import ArduinoCli, open_cli
+from harness.board import Board, CoreVersion, Lane
+from harness.build import Firmware, LinkLibrary
+from harness.desk import Desk, Station
+from harness.errors import CapabilityMissing, DutFailure, in_stage
+from harness.library import Library, resolve_library
+from harness.model import ExportTarget, ModelArtifact
+from harness.precompiled import link_library
+from harness.preflight_verdict import require_ok
+from harness.registration import read_registration
+from harness.session import Session
+from harness.sketch import Sketch
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run was asked for."""
+
+    board: Board
+    core_version: CoreVersion
+    executorch: Path | None = None
+    library: Path | None = None
+    root_ops: str | None = None
+    all_ops: bool = False
+    port: str | None = None
+    serial_number: str | None = None
+
+
+@dataclass
+class Bench:
+    """One board and one library under test, with every stage's result kept for the next case."""
+
+    request: Request
+    desk: Desk
+    progress: Callable[[str], None]
+    _cli: ArduinoCli | None = None
+    _library: Library | None = None
+    _library_known: bool = False
+    _linked: LinkLibrary | None = None
+    _artifacts: dict[tuple[str, str], ModelArtifact] = field(default_factory=dict)
+
+    @property
+    def board(self) -> Board:
+        """The board of this run."""
+        return self.request.board
+
+    @property
+    def cli(self) -> ArduinoCli:
+        """The bench's arduino-cli."""
+        if self._cli is None:
+            with in_stage("build"):
+                self._cli = open_cli()
+        return self._cli
+
+    def library(self) -> Library:
+        """The library under test; raises :class:`CapabilityMissing` where there is none."""
+        if not self._library_known:
+            with in_stage("library"):
+                self._library = resolve_library(
+                    executorch=self.request.executorch,
+                    library=self.request.library,
+                    root_ops=self.request.root_ops,
+                    all_ops=self.request.all_ops,
+                    lane=self.board.lane,
+                    progress=self.progress,
+                )
+            self._library_known = True
+        if self._library is None:
+            raise CapabilityMissing(
+                f"board {self.board.name!r} needs the Arduino library",
+                remedy="give --executorch DIR (an ExecuTorch checkout) or --library DIR|ZIP",
+            )
+        return self._library
+
+    def linked(self) -> LinkLibrary:
+        """The library, compiled once for this board."""
+        library = self.library()
+        if self._linked is None:
+            with in_stage("library"):
+                self._linked = link_library(self.cli, self.board, library, progress=self.progress)
+        return self._linked
+
+    def target(self) -> ExportTarget:
+        """What models are lowered for: the board's core, or portable kernels only."""
+        if self.library().provenance.origin == "wheel":
+            return ExportTarget("portable", None)
+        if self.board.lane is Lane.HOST:
+            # CMSIS-NN compiled natively takes its scalar paths, as on a core without DSP.
+            return ExportTarget("cortex-m", "m3")
+        return ExportTarget("cortex-m", self.board.core.removeprefix("cortex-"))
+
+    def model(self, name: str, target: ExportTarget | None = None) -> ModelArtifact:
+        """The exported model called ``name``, lowered for this board unless ``target`` is given."""
+        target = target or self.target()
+        wanted = (name, target.label)
+        if wanted not in self._artifacts:
+            with in_stage("model"):
+                self._artifacts[wanted] = model.export_model(
+                    name, target, checkout=self.request.executorch, progress=self.progress
+                )
+        return self._artifacts[wanted]
+
+    def check(self, program: bytes, *, what: str, feeder: preflight.Feeder) -> None:
+        """Preflight: raises :class:`DutFailure` for a program that cannot work on this board."""
+        library = self.library()
+        with in_stage("preflight"):
+            wheel = library.provenance.origin == "wheel"
+            result = preflight.preflight(
+                program,
+                registration=None if wheel else read_registration(library.path / "src"),
+                cpu=None if wheel else self.target().cpu,
+                flash_bytes=self.request.core_version.flash_bytes,
+                ram_bytes=self.request.core_version.ram_bytes,
+                feeder=feeder,
+            )
+            require_ok(result, what=what)
+
+    def runner(self, artifact: ModelArtifact) -> Firmware:
+        """The runner sketch with this model in it."""
+        self.check(artifact.pte.read_bytes(), what=f"model {artifact.name!r}", feeder="runner")
+        library = self.library()
+        return self._build(
+            runner_build.runner_sketch(artifact),
+            with_library=True,
+            headers=lambda nonce: runner_build.headers(nonce, artifact, library, self.board),
+        )
+
+    def firmware(self, source: Sketch, *, with_library: bool = True) -> Firmware:
+        """Any other sketch, preflighted when it carries a model."""
+        sketch.require_model(source)
+        if "model.h" in source.files:
+            self.check(
+                preflight.program_of_header(source.files["model.h"]),
+                what=f"the model of sketch {source.name!r}",
+                feeder="etmodel" if b"ETModel" in source.files[f"{source.name}.ino"] else "none",
+            )
+        return self._build(source, with_library=with_library)
+
+    def _build(
+        self,
+        source: Sketch,
+        *,
+        with_library: bool,
+        headers: Callable[[str], Mapping[str, bytes]] = lambda nonce: {},  # noqa: ARG005
+    ) -> Firmware:
+        linked = self.linked() if with_library else None
+        with in_stage("build"):
+            firmware = build.compile_sketch(
+                self.cli, self.board, source, linked, headers=headers, progress=self.progress
+            )
+        with in_stage("footprint"):
+            footprint.check_ceilings(
+                firmware.footprint, self.request.core_version, board=self.board.name
+            )
+        return firmware
+
+    def station(self) -> Station:
+        """The board with its port open."""
+        return self.desk.station(
+            self.board,
+            self.cli,
+            address=self.request.port,
+            serial_number=self.request.serial_number,
+        )
+
+    def boot(self, firmware: Firmware) -> Session:
+        """Upload and start it; the port was open before and stays open after."""
+        with in_stage("upload"):
+            station = self.station()
+            station.flash(self.cli, firmware)
+        return station.session
+
+    def example(self, name: str) -> Sketch:
+        """One of the library's own example sketches, unmodified."""
+        library = self.library()
+        if library.provenance.origin == "wheel":
+            raise CapabilityMissing(
+                f"the wheel's runtime has no example {name!r}",
+                remedy="give --executorch DIR to run upstream's example sketches",
+            )
+        folder = library.path / "examples" / name
+        if not folder.is_dir():
+            raise DutFailure(
+                f"the library has no example {name!r}",
+                remedy="check the checkout's examples/arduino/examples",
+            )
+        return sketch.read_sketch(folder)

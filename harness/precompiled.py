@@ -1,0 +1,196 @@
+"""Compile the library once for each (library, platform, board) and link it ever after.
+
+arduino-cli compiles all 358 sources for every new sketch: 143 s.  Its objects, gathered into one
+archive of a copy of the library with ``precompiled=full``, link in 1.5 s to the same bytes.  The
+source build stays the reference: the archive is accepted only when the same sketch linked from it
+has the same sections.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from harness import cache, process
+from harness.arduino_cli import ArduinoCli
+from harness.board import Board
+from harness.build import LIBRARY_NAME, Compiled, LinkLibrary, invoke, platform_key
+from harness.digest import text_digest
+from harness.elf import section_digests
+from harness.errors import ToolError
+from harness.library import Library
+from harness.lock import hold
+from harness.paths import cache_dir, sketches_dir
+from harness.sketch import read_sketch, stage
+from harness.tool import archiver
+
+_COMPILED_SUFFIXES = frozenset({".c", ".cpp", ".cc", ".cxx", ".S", ".s"})
+REFERENCE_SKETCH = "reference"
+
+
+def link_library(
+    cli: ArduinoCli,
+    board: Board,
+    library: Library,
+    *,
+    progress: Callable[[str], None] = lambda line: None,  # noqa: ARG005
+) -> LinkLibrary:
+    """The library in the form that sketches link: precompiled, or as it is where it has no source.
+
+    Raises :class:`ToolError` when the precompiled archive and the source build differ, and what
+    :func:`harness.build.invoke` raises when the library does not compile.
+    """
+    if library.provenance.origin == "wheel":
+        return LinkLibrary(library.path, library.provenance.digest, precompiled=True)
+    key = text_digest(
+        "\0".join((library.provenance.digest, board.fqbn, platform_key(board), _recipe_key()))
+    )
+
+    def make(folder: Path) -> None:
+        progress(f"compiling the library for {board.name}, once: about two minutes")
+        _precompile(folder, cli, board, library, key)
+
+    folder = cache.entry("precompiled", key, make)
+    return LinkLibrary(folder / LIBRARY_NAME, key, precompiled=True)
+
+
+def _recipe_key() -> str:
+    return text_digest(Path(__file__).read_text(encoding="utf-8"))
+
+
+def _precompile(folder: Path, cli: ArduinoCli, board: Board, library: Library, key: str) -> None:
+    # One stable place for each board: an unchanged source then hits the compiler cache, which
+    # another path of the library would miss.
+    work = cache_dir() / "build" / board.name / "library"
+    with hold(work.with_suffix(".lock"), purpose=f"compiling the library for {board.name}"):
+        source = work / LIBRARY_NAME
+        _mirror(library.path, source)
+        staged = stage(read_sketch(sketches_dir() / REFERENCE_SKETCH), work / "sketch")
+        build_path = work / "out"
+        shutil.rmtree(build_path, ignore_errors=True)
+        from_source = invoke(
+            cli,
+            board,
+            staged,
+            build_path,
+            LinkLibrary(source, key, precompiled=False),
+            sketch=REFERENCE_SKETCH,
+        )
+        reference = build_path / f"{REFERENCE_SKETCH}.ino.elf"
+        target = folder / LIBRARY_NAME
+        _copy_headers(source, target)
+        objects = sorted((build_path / "libraries" / LIBRARY_NAME).rglob("*.o"))
+        archive = target / "src" / _mcu(board) / f"lib{LIBRARY_NAME}.a"
+        _archive(objects, archive, board)
+        _compare(folder, cli, board, staged, work, from_source, reference, len(objects))
+        shutil.rmtree(build_path, ignore_errors=True)
+
+
+def _mirror(origin: Path, target: Path) -> None:
+    """Make ``target`` equal to ``origin``, keeping the files that are already equal."""
+    wanted = {path.relative_to(origin) for path in origin.rglob("*") if path.is_file()}
+    if target.is_dir():
+        for path in sorted(target.rglob("*"), reverse=True):
+            if path.is_file() and path.relative_to(target) not in wanted:
+                path.unlink()
+    for relative in sorted(wanted):
+        destination = target / relative
+        content = (origin / relative).read_bytes()
+        if not destination.is_file() or destination.read_bytes() != content:
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            destination.write_bytes(content)
+
+
+def _copy_headers(source: Path, target: Path) -> None:
+    def compiled(_: str, names: Iterable[str]) -> set[str]:
+        return {name for name in names if Path(name).suffix in _COMPILED_SUFFIXES}
+
+    shutil.copytree(source / "src", target / "src", ignore=compiled)
+    properties = (source / "library.properties").read_text(encoding="utf-8", errors="replace")
+    kept = [
+        line
+        for line in properties.splitlines()
+        if not re.match(r"\s*(precompiled|dot_a_linkage)\s*=", line)
+    ]
+    (target / "library.properties").write_text(
+        "\n".join([*kept, "precompiled=full", f"ldflags=-l{LIBRARY_NAME}", ""]), encoding="utf-8"
+    )
+
+
+def _mcu(board: Board) -> str:
+    # build.mcu of boards.txt: arduino-cli looks for the archive in the folder of that name.
+    return board.core
+
+
+def _archive(objects: list[Path], archive: Path, board: Board) -> None:
+    if not objects:
+        raise ToolError(
+            f"arduino-cli compiled no source of the library for board {board.name!r}",
+            remedy="check that the library's src/ holds sources",
+        )
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    # Never "r": three pairs of kernels share a file name, and one of each would be replaced.
+    listing = archive.with_suffix(".objects")
+    listing.write_text("\n".join(f'"{path}"' for path in objects), encoding="utf-8")
+    done = process.run((str(archiver(board)), "qcs", str(archive), f"@{listing}"), timeout_s=120)
+    listing.unlink()
+    if not done.ok:
+        raise ToolError(
+            f"{Path(done.argv[0]).name} could not gather the library's objects",
+            remedy="look at its message below",
+            evidence=done.tail(),
+        )
+
+
+def _compare(
+    folder: Path,
+    cli: ArduinoCli,
+    board: Board,
+    staged: Path,
+    work: Path,
+    from_source: Compiled,
+    reference: Path,
+    objects: int,
+) -> None:
+    before = section_digests(reference)
+    build_path = work / "linked"
+    shutil.rmtree(build_path, ignore_errors=True)
+    linked = invoke(
+        cli,
+        board,
+        staged,
+        build_path,
+        LinkLibrary(folder / LIBRARY_NAME, "", precompiled=True),
+        sketch=REFERENCE_SKETCH,
+    )
+    after = section_digests(build_path / f"{REFERENCE_SKETCH}.ino.elf")
+    sizes = {name: (before.get(name), after.get(name)) for name in {*before, *after}}
+    different = {name: pair for name, pair in sizes.items() if pair[0] != pair[1]}
+    if different or linked.footprint != from_source.footprint:
+        raise ToolError(
+            f"linking the precompiled library for {board.name!r} gives another image than"
+            f" compiling it: {', '.join(sorted(different)) or 'other sizes'} differ",
+            remedy="report it: figures from the precompiled library cannot be trusted",
+            evidence=(
+                f"from source: {from_source.footprint}",
+                f"precompiled: {linked.footprint}",
+                *(f"{name}: {pair[0]} != {pair[1]}" for name, pair in sorted(different.items())),
+            ),
+        )
+    (folder / "reference.json").write_text(
+        json.dumps(
+            {
+                "sketch": REFERENCE_SKETCH,
+                "objects": objects,
+                "flash_bytes": from_source.footprint.flash_bytes,
+                "ram_bytes": from_source.footprint.ram_bytes,
+                "sections": before,
+            },
+            indent=1,
+        ),
+        encoding="utf-8",
+    )
+    shutil.rmtree(build_path, ignore_errors=True)

@@ -1,0 +1,147 @@
+"""``hil test BOARD`` and ``hil demo``: the suite people run, with its reports in one folder."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from harness import process
+from harness.board import find_board
+from harness.clock import wall_iso
+from harness.config import load_config
+from harness.doctor import why_not
+from harness.errors import UsageError
+from harness.paths import suite_dir
+from harness.report import table
+from harness.verdict import EXIT_FAULT, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE
+
+DEMO_BOARDS = ("host", "m33")
+
+
+def add_test_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Hook ``hil test`` into the command line."""
+    parser = commands.add_parser(
+        "test",
+        help="run the suite on a board",
+        description="Runs the suite on one board; arguments after -- go to pytest.",
+    )
+    parser.add_argument("board", metavar="BOARD", help="'hil boards' lists them")
+    parser.add_argument("--executorch", metavar="DIR", help="ExecuTorch checkout to test")
+    parser.add_argument("--library", metavar="DIR|ZIP", help="an already built Arduino library")
+    parser.add_argument("--root-ops", metavar="OPS", help="op set of the library (ROOT_OPS=)")
+    parser.add_argument("--all-ops", action="store_true", help="every portable op (ALL_OPS=1)")
+    parser.add_argument("--core-version", metavar="V", help="version of the board's core")
+    parser.add_argument("--port", metavar="PORT", help="port of the board, if several match")
+    parser.add_argument("--serial-number", metavar="SN", help="serial number of the board")
+    parser.add_argument("--out", metavar="DIR", help="folder of the run's evidence")
+    parser.add_argument("-k", metavar="EXPRESSION", help="only cases that match, as in pytest")
+    parser.add_argument("-v", "--verbose", action="store_true", help="one line for each case")
+    parser.add_argument("pytest", nargs="*", help="further arguments for pytest, after --")
+    parser.set_defaults(func=run_test)
+
+
+def run_test(arguments: argparse.Namespace) -> int:
+    """Run pytest in this process: its start is most of a warm run."""
+    import pytest
+
+    find_board(arguments.board)
+    out = _out_folder(arguments.out, arguments.board)
+    code = int(pytest.main(pytest_arguments(arguments, out)))
+    if code == int(pytest.ExitCode.INTERRUPTED):
+        return EXIT_INTERRUPTED
+    if code in (int(pytest.ExitCode.USAGE_ERROR), int(pytest.ExitCode.NO_TESTS_COLLECTED)):
+        return EXIT_USAGE if code == int(pytest.ExitCode.USAGE_ERROR) else EXIT_FAULT + 1
+    return code
+
+
+def _out_folder(named: str | None, board: str) -> Path:
+    stamp = wall_iso().replace(":", "").replace("-", "")[:15]
+    return Path(named) if named else Path("hil-out") / f"{stamp}-{board}"
+
+
+def pytest_arguments(arguments: argparse.Namespace, out: Path) -> list[str]:
+    """The pytest command line that ``hil test`` stands for."""
+    suite = suite_dir()
+    options = {
+        "--hil-board": arguments.board,
+        "--hil-executorch": arguments.executorch,
+        "--hil-library": arguments.library,
+        "--hil-root-ops": arguments.root_ops,
+        "--hil-core-version": arguments.core_version,
+        "--hil-port": arguments.port,
+        "--hil-serial": arguments.serial_number,
+        "-k": arguments.k,
+    }
+    return [
+        str(suite),
+        f"--rootdir={suite.parent.parent}",
+        f"--hil-out={out}",
+        f"--junitxml={out / 'junit.xml'}",
+        f"--alluredir={out / 'allure'}",
+        "-v" if arguments.verbose else "-q",
+        "-rs",
+        *(["--hil-all-ops"] if arguments.all_ops else []),
+        *(word for key, value in options.items() if value is not None for word in (key, value)),
+        *arguments.pytest,
+    ]
+
+
+def add_demo_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Hook ``hil demo`` into the command line."""
+    parser = commands.add_parser(
+        "demo", help="run the suite on the host board and on an emulated Cortex-M33"
+    )
+    parser.add_argument("--executorch", metavar="DIR", help="ExecuTorch checkout to test")
+    parser.add_argument("--out", metavar="DIR", help="folder of the evidence")
+    parser.set_defaults(func=run_demo)
+
+
+def run_demo(arguments: argparse.Namespace) -> int:
+    """Both boards one after the other, then one table; the first bad exit code is the demo's."""
+    out = _out_folder(arguments.out, "demo")
+    worst = EXIT_PASSED
+    runs: list[dict[str, object]] = []
+    for name in DEMO_BOARDS:
+        lane = find_board(name).lane
+        if reason := why_not(lane):
+            print(f"board {name} is left out: {reason}")
+            continue
+        folder = out / name
+        argv = [sys.executable, "-m", "harness.cli", "test", name, "--out", str(folder)]
+        if arguments.executorch:
+            argv += ["--executorch", arguments.executorch]
+        code = _stream(argv)
+        worst = worst or code
+        record = folder / "run.json"
+        if not record.is_file():
+            raise UsageError(
+                f"the run on board {name!r} left no {record}",
+                remedy="read what it printed above",
+            )
+        runs.append(json.loads(record.read_text(encoding="utf-8")))
+    print()
+    print(
+        table(runs, width=shutil.get_terminal_size((118, 40)).columns, colour=sys.stdout.isatty())
+    )
+    if arguments.executorch is None and load_config().executorch is None:
+        print(
+            "with an ExecuTorch checkout (--executorch DIR) the real Arduino library, its three"
+            " examples and the int8 models run on the emulated Cortex-M boards, too"
+        )
+    print(f"evidence: {out}")
+    return worst
+
+
+def _stream(argv: list[str]) -> int:
+    sys.stdout.flush()
+    child = process.spawn(
+        argv, env=dict(os.environ), stdout=sys.stdout.fileno(), stderr=sys.stderr.fileno()
+    )
+    try:
+        return child.wait()
+    finally:
+        process.end(child)

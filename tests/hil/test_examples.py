@@ -1,0 +1,96 @@
+"""Upstream's three example sketches, unmodified: what they print is what a real board prints."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.build import Firmware
+from harness.errors import CapabilityMissing
+from harness.expectation import require_arena_shortfall, require_equal
+from harness.footprint import check_budget
+from harness.observation import (
+    added_vector,
+    detected_keyword,
+    keyword_scores,
+    load_failure,
+    method_count,
+)
+from harness.pipeline import Bench
+from harness.run_record import Measurement
+
+EXAMPLES = ("AddModel", "HelloExecuTorch", "KeywordSpotting")
+ANSWER_TIMEOUT_S = 60.0
+"""Virtual boards answer in under a second; a real one waits 3 s before its first line."""
+
+
+@pytest.fixture(params=EXAMPLES)
+def example(request: pytest.FixtureRequest) -> str:
+    """Name of one of the library's examples."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def firmware(bench: Bench, example: str) -> Firmware:
+    """The unmodified example, compiled: the board still runs whatever it ran before."""
+    return bench.firmware(bench.example(example))
+
+
+def test_it_compiles_and_fits(bench: Bench, firmware: Firmware, measurement: Measurement) -> None:
+    measurement.flash_bytes = firmware.footprint.flash_bytes
+    measurement.ram_bytes = firmware.footprint.ram_bytes
+    budget = bench.request.core_version.budget(firmware.sketch)
+    if budget is None:
+        raise CapabilityMissing(
+            f"board {bench.board.name!r} has no budget for {firmware.sketch!r}",
+            remedy=f"add a [[core_version.budget]] to {bench.board.path.name}",
+        )
+    check_budget(firmware.footprint, budget)
+
+
+def test_it_answers_right(
+    bench: Bench, firmware: Firmware, example: str, measurement: Measurement
+) -> None:
+    dut = bench.boot(firmware)
+    if example == "AddModel":
+        dut.expect(r"\[1,2,3\] \+ 1 = \[[^\]]*\]\r?\n", timeout_s=ANSWER_TIMEOUT_S)
+        answer = added_vector(dut.received_since_boot())
+        measurement.output = str(answer)
+        require_equal("AddModel's answer", answer, (2.0, 3.0, 4.0))
+    elif example == "HelloExecuTorch":
+        dut.expect(r"Methods: \d+\r?\n", timeout_s=ANSWER_TIMEOUT_S)
+        methods = method_count(dut.received_since_boot())
+        measurement.output = f"{methods} method"
+        require_equal("the number of methods", methods, 1)
+    else:
+        dut.expect("=== DONE ===", timeout_s=ANSWER_TIMEOUT_S)
+        said = dut.received_since_boot()
+        scores, heard = keyword_scores(said), detected_keyword(said)
+        measurement.output = f"{heard}, logit {scores.get('yes')}"
+        require_equal("the detected keyword", heard, "yes")
+        require_equal("the logit of 'yes'", scores.get("yes"), 8.95)
+
+
+@pytest.mark.hil_subject("KeywordSpotting")
+@pytest.mark.parametrize("side", ["works", "fails"])
+def test_its_arena_is_bounded_below(bench: Bench, side: str, measurement: Measurement) -> None:
+    band = bench.request.core_version.arena("KeywordSpotting")
+    unmodified = bench.example("KeywordSpotting")
+    if band is None:
+        raise CapabilityMissing(
+            f"board {bench.board.name!r} has no arena band for KeywordSpotting",
+            remedy=f"add a [[core_version.arena]] to {bench.board.path.name}",
+        )
+    if side == "works":
+        measurement.arena_bytes = band.shipped_bytes
+    for size in band.works_bytes if side == "works" else band.fails_bytes:
+        assert size % 1024 == 0, "the sketch gives its arena in KiB"
+        variant = unmodified.replacing(
+            "method_pool[40 * 1024]", f"method_pool[{size // 1024} * 1024]"
+        )
+        dut = bench.boot(bench.firmware(variant))
+        if side == "works":
+            dut.expect(">>> Detected: yes", timeout_s=ANSWER_TIMEOUT_S)
+        else:
+            dut.expect(r"failed \(0x[0-9a-f]+\)\r?\n", timeout_s=ANSWER_TIMEOUT_S)
+            require_arena_shortfall(load_failure(dut.received_since_boot()), arena_bytes=size)
