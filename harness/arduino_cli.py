@@ -122,7 +122,7 @@ def _lay_out(home: Path, platform: Path) -> None:
     for vendor in platform.iterdir():
         if vendor.is_dir():
             link = home / "user" / "hardware" / vendor.name
-            if link.is_symlink() and Path(os.readlink(link)) != vendor:
+            if link.is_symlink() and link.readlink() != vendor:
                 link.unlink()
             if not link.is_symlink():
                 link.symlink_to(vendor, target_is_directory=True)

@@ -1,4 +1,4 @@
-"""``hil boards``: every board with its lane, core, tier, core versions, and whether it runs here."""
+"""``hil boards``: every board, what it is, and whether it can run here."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from harness.sketch import Sketch, stage
 from harness.tool import toolchain_identity
 
 COMPILE_TIMEOUT_S = 900.0
-"""A cold compile of the library's 358 sources took 144 s on two cores; a slow machine needs more."""
+"""A cold compile of the library's 358 sources took 144 s on two cores; others are slower."""
 
 LIBRARY_NAME = "ExecuTorch"
 

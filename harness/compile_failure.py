@@ -26,6 +26,7 @@ _NO_HEADER = re.compile(
 )
 _COMPILER = re.compile(r"^(?P<where>[^\n:]+:\d+:\d+): (?:fatal )?error: (?P<text>.*)$", re.M)
 _UNDEFINED = re.compile(r"undefined reference to [`'](?P<symbol>[^'\n]+)'")
+_TWICE = re.compile(r"multiple definition of [`'](?P<symbol>[^'\n]+)'")
 _DISK_FULL = re.compile(r"No space left on device|disk quota exceeded", re.I)
 _ASSEMBLER = re.compile(r"^(?P<where>[^\n:]+:\d+): Error: (?P<text>.*)$", re.M)
 _KILLED = re.compile(r"Killed signal terminated program|internal compiler error", re.I)
@@ -151,6 +152,17 @@ def _undefined(output: str, sketch: str, board: str) -> HilError | None:
     )
 
 
+def _twice(output: str, sketch: str, board: str) -> HilError | None:
+    if not (found := _TWICE.search(output)):
+        return None
+    return DutFailure(
+        f"sketch {sketch!r} does not link for board {board!r}: {found['symbol']!r} is defined"
+        " twice",
+        remedy="remove one of the two definitions that the evidence names",
+        evidence=_around(output, found.start()),
+    )
+
+
 def _no_compiler(output: str, sketch: str, board: str) -> HilError | None:
     if not (found := _NO_COMPILER.search(output)):
         return None
@@ -181,6 +193,7 @@ _RULES: tuple[Callable[[str, str, str], HilError | None], ...] = (
     _no_header,
     _compiler,
     _undefined,
+    _twice,
     _no_compiler,
     _no_platform,
 )

@@ -33,11 +33,12 @@ class Station:
     plugged: PluggedBoard | None
     own: bool
     running: Firmware | None = None
+    _booted_at: int = 0
 
     def flash(self, cli: ArduinoCli, firmware: Firmware) -> None:
         """Upload ``firmware`` and forget what the board said before it started."""
         self.running = None
-        self.session.skip_received()
+        self._forget()
         upload(
             cli,
             self.board,
@@ -55,13 +56,21 @@ class Station:
                 f"board {self.board.name!r} cannot be reset from here",
                 remedy="press its reset button",
             )
-        self.session.skip_received()
+        self._forget()
         self.plugged.reset()
+
+    def _forget(self) -> None:
+        self.session.skip_received()
+        self._booted_at = self.session.cursor
+
+    def received_since_boot(self) -> str:
+        """What the board has printed since the last upload or reset, as text."""
+        return self.session.transcript.received(self._booted_at).decode("utf-8", "replace")
 
     def require_alive(self) -> None:
         """Raise :class:`DeviceError` when the emulator behind a virtual board has died."""
         if self.plugged is not None:
-            self.plugged.require_running()
+            self.plugged.status().check_alive(self.port.serial_number)
 
     def _firmware_digest(self) -> str | None:
         assert self.plugged is not None
@@ -105,11 +114,11 @@ class Desk:
             port = choose_port(list_ports(cli), board, address=address, serial_number=serial_number)
         elif address is None and serial_number is None:
             plugged, own = plug_in(board, lease_pid=os.getpid()), True
-            port = _port_of(plugged, board)
+            port = _port_of(plugged)
         else:
             present = {each.serial_number: each for each in plugged_boards()}
             port = choose_port(
-                [_port_of(each, board) for each in present.values()],
+                [_port_of(each) for each in present.values()],
                 board,
                 address=address,
                 serial_number=serial_number,
@@ -132,11 +141,6 @@ class Desk:
             station.close()
 
 
-def _port_of(plugged: PluggedBoard, board: Board) -> Port:
-    return Port(
-        address=plugged.address,
-        vid=plugged.vid,
-        pid=plugged.pid,
-        serial_number=plugged.serial_number,
-        label=board.title,
-    )
+def _port_of(plugged: PluggedBoard) -> Port:
+    record = plugged.record
+    return Port(record.address, record.vid, record.pid, record.serial_number, record.label)

@@ -1,8 +1,7 @@
-"""What an ELF holds: loadable sections, for comparing images, and symbols, for naming places."""
+"""What an ELF holds: sections and symbols, for comparing images."""
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
@@ -12,25 +11,31 @@ from elftools.elf.elffile import ELFFile
 from harness.errors import ToolError
 
 
-def section_digests(path: Path) -> dict[str, str]:
-    """``name -> "<size> <sha256 prefix>"`` for each section that occupies memory.
+def image_shape(path: Path) -> dict[str, str]:
+    """What occupies memory, by name: each section's size and each symbol's sizes, in bytes.
 
-    The build-id note is left out: it differs whenever anything in the debug information does.
-    Raises :class:`ToolError` when the file is not an ELF.
+    Addresses are no part of it: arduino-cli archives the core's objects in the order in which its
+    parallel compilers finish.  Raises :class:`ToolError` when the file is not an ELF.
     """
     try:
         with path.open("rb") as stream:
-            found: dict[str, str] = {}
-            for section in ELFFile(stream).iter_sections():
-                if not section["sh_flags"] & SH_FLAGS.SHF_ALLOC:
-                    continue
-                if section.name == ".note.gnu.build-id":
-                    continue
-                content = b"" if section["sh_type"] == "SHT_NOBITS" else section.data()
-                digest = hashlib.sha256(content).hexdigest()[:16]
-                found[section.name] = f"{section['sh_size']} {digest}"
-            return found
+            elf = ELFFile(stream)
+            shape = {
+                f"section {section.name}": str(section["sh_size"])
+                for section in elf.iter_sections()
+                if section["sh_flags"] & SH_FLAGS.SHF_ALLOC and section.name not in _NOT_CONTENT
+            }
+            sizes: dict[str, list[int]] = {}
+            table = elf.get_section_by_name(".symtab")
+            for symbol in table.iter_symbols() if table is not None else ():
+                if symbol["st_size"] and symbol["st_shndx"] != "SHN_UNDEF":
+                    sizes.setdefault(f"symbol {symbol.name}", []).append(symbol["st_size"])
+            return shape | {name: " ".join(map(str, sorted(all_))) for name, all_ in sizes.items()}
     except (OSError, ELFError, ValueError) as error:
         raise ToolError(
             f"{path.name} is not a readable ELF: {error}", remedy="build the sketch again"
         ) from error
+
+
+_NOT_CONTENT = frozenset({".note.gnu.build-id"})
+"""It differs whenever anything in the debug information does."""

@@ -8,7 +8,8 @@ method is one stage or a short chain of them, and each marks the errors that lea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from harness import build, footprint, model, preflight, runner_build, sketch
 from harness.arduino_cli import ArduinoCli, open_cli
 from harness.board import Board, CoreVersion, Lane
 from harness.build import Firmware, LinkLibrary
+from harness.config import how_to_configure
 from harness.desk import Desk, Station
-from harness.errors import CapabilityMissing, DutFailure, in_stage
+from harness.errors import CapabilityMissing, DutFailure, HilError, in_stage
 from harness.library import Library, resolve_library
 from harness.model import ExportTarget, ModelArtifact
 from harness.precompiled import link_library
@@ -52,6 +54,7 @@ class Bench:
     _library: Library | None = None
     _library_known: bool = False
     _linked: LinkLibrary | None = None
+    _exported: bool = False
     _artifacts: dict[tuple[str, str], ModelArtifact] = field(default_factory=dict)
 
     @property
@@ -107,6 +110,10 @@ class Bench:
     def model(self, name: str, target: ExportTarget | None = None) -> ModelArtifact:
         """The exported model called ``name``, lowered for this board unless ``target`` is given."""
         target = target or self.target()
+        if name not in model.model_names(self.request.executorch):
+            raise CapabilityMissing(
+                f"model {name!r} comes from an ExecuTorch checkout", remedy=how_to_configure()
+            )
         wanted = (name, target.label)
         if wanted not in self._artifacts:
             with in_stage("model"):
@@ -115,6 +122,20 @@ class Bench:
                 )
         return self._artifacts[wanted]
 
+    def export_all(self, names: Sequence[str]) -> None:
+        """Export these models together, once: they share the seconds that importing torch takes.
+
+        A failure is not raised here but by :meth:`model`, for the model that it belongs to.
+        """
+        if not self._exported:
+            self._exported = True
+            known = set(model.model_names(self.request.executorch))
+            wanted = [(name, self.target()) for name in names if name in known]
+            with suppress(HilError):
+                model.export_models(
+                    wanted, checkout=self.request.executorch, progress=self.progress
+                )
+
     def check(self, program: bytes, *, what: str, feeder: preflight.Feeder) -> None:
         """Preflight: raises :class:`DutFailure` for a program that cannot work on this board."""
         library = self.library()
@@ -122,8 +143,8 @@ class Bench:
             wheel = library.provenance.origin == "wheel"
             result = preflight.preflight(
                 program,
-                registration=None if wheel else read_registration(library.path / "src"),
-                cpu=None if wheel else self.target().cpu,
+                registration=None if wheel else read_registration(library.path),
+                tier=None if wheel else self.board.tier,
                 flash_bytes=self.request.core_version.flash_bytes,
                 ram_bytes=self.request.core_version.ram_bytes,
                 feeder=feeder,

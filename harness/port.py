@@ -1,4 +1,4 @@
-"""Which plugged-in board a run uses: by USB identity and serial number, never by port name alone."""
+"""Which board a run uses: by USB identity and serial number, never by port name alone."""
 
 from __future__ import annotations
 

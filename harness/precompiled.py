@@ -3,7 +3,7 @@
 arduino-cli compiles all 358 sources for every new sketch: 143 s.  Its objects, gathered into one
 archive of a copy of the library with ``precompiled=full``, link in 1.5 s to the same bytes.  The
 source build stays the reference: the archive is accepted only when the same sketch linked from it
-has the same sections.
+has the same sections and symbols, each of the same size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.arduino_cli import ArduinoCli
 from harness.board import Board
 from harness.build import LIBRARY_NAME, Compiled, LinkLibrary, invoke, platform_key
 from harness.digest import text_digest
-from harness.elf import section_digests
+from harness.elf import image_shape
 from harness.errors import ToolError
 from harness.library import Library
 from harness.lock import hold
@@ -70,7 +70,6 @@ def _precompile(folder: Path, cli: ArduinoCli, board: Board, library: Library, k
         _mirror(library.path, source)
         staged = stage(read_sketch(sketches_dir() / REFERENCE_SKETCH), work / "sketch")
         build_path = work / "out"
-        shutil.rmtree(build_path, ignore_errors=True)
         from_source = invoke(
             cli,
             board,
@@ -82,11 +81,11 @@ def _precompile(folder: Path, cli: ArduinoCli, board: Board, library: Library, k
         reference = build_path / f"{REFERENCE_SKETCH}.ino.elf"
         target = folder / LIBRARY_NAME
         _copy_headers(source, target)
-        objects = sorted((build_path / "libraries" / LIBRARY_NAME).rglob("*.o"))
+        link_map = build_path / f"{REFERENCE_SKETCH}.ino.map"
+        objects = _objects(link_map, build_path / "libraries" / LIBRARY_NAME, board)
         archive = target / "src" / _mcu(board) / f"lib{LIBRARY_NAME}.a"
         _archive(objects, archive, board)
         _compare(folder, cli, board, staged, work, from_source, reference, len(objects))
-        shutil.rmtree(build_path, ignore_errors=True)
 
 
 def _mirror(origin: Path, target: Path) -> None:
@@ -115,14 +114,34 @@ def _copy_headers(source: Path, target: Path) -> None:
         for line in properties.splitlines()
         if not re.match(r"\s*(precompiled|dot_a_linkage)\s*=", line)
     ]
+    # No ldflags=: arduino-cli names the archive itself, and a second -l would link it twice.
     (target / "library.properties").write_text(
-        "\n".join([*kept, "precompiled=full", f"ldflags=-l{LIBRARY_NAME}", ""]), encoding="utf-8"
+        "\n".join([*kept, "precompiled=full", ""]), encoding="utf-8"
     )
 
 
 def _mcu(board: Board) -> str:
     # build.mcu of boards.txt: arduino-cli looks for the archive in the folder of that name.
     return board.core
+
+
+def _objects(link_map: Path, built: Path, board: Board) -> list[Path]:
+    """The library's objects in the order in which the source build linked them.
+
+    Another order gives the same code at other addresses, which could not be compared.  Where the
+    command line grows too long, arduino-cli links one ``objs.a`` for each folder instead.
+    """
+    found: list[Path] = []
+    for line in link_map.read_text(encoding="utf-8", errors="replace").splitlines():
+        path = Path(line.removeprefix("LOAD "))
+        if not line.startswith("LOAD ") or built not in path.parents:
+            continue
+        if path.suffix == ".a":
+            listed = process.run((str(archiver(board)), "t", str(path)), timeout_s=60)
+            found.extend(path.parent / name for name in listed.stdout.split())
+        else:
+            found.append(path)
+    return found
 
 
 def _archive(objects: list[Path], archive: Path, board: Board) -> None:
@@ -155,7 +174,7 @@ def _compare(
     reference: Path,
     objects: int,
 ) -> None:
-    before = section_digests(reference)
+    before = image_shape(reference)
     build_path = work / "linked"
     shutil.rmtree(build_path, ignore_errors=True)
     linked = invoke(
@@ -166,18 +185,18 @@ def _compare(
         LinkLibrary(folder / LIBRARY_NAME, "", precompiled=True),
         sketch=REFERENCE_SKETCH,
     )
-    after = section_digests(build_path / f"{REFERENCE_SKETCH}.ino.elf")
+    after = image_shape(build_path / f"{REFERENCE_SKETCH}.ino.elf")
     sizes = {name: (before.get(name), after.get(name)) for name in {*before, *after}}
     different = {name: pair for name, pair in sizes.items() if pair[0] != pair[1]}
     if different or linked.footprint != from_source.footprint:
         raise ToolError(
             f"linking the precompiled library for {board.name!r} gives another image than"
-            f" compiling it: {', '.join(sorted(different)) or 'other sizes'} differ",
+            f" compiling it: {len(different)} sections and symbols differ",
             remedy="report it: figures from the precompiled library cannot be trusted",
             evidence=(
                 f"from source: {from_source.footprint}",
                 f"precompiled: {linked.footprint}",
-                *(f"{name}: {pair[0]} != {pair[1]}" for name, pair in sorted(different.items())),
+                *(f"{name}: {a} != {b}" for name, (a, b) in sorted(different.items())[:10]),
             ),
         )
     (folder / "reference.json").write_text(
@@ -187,7 +206,11 @@ def _compare(
                 "objects": objects,
                 "flash_bytes": from_source.footprint.flash_bytes,
                 "ram_bytes": from_source.footprint.ram_bytes,
-                "sections": before,
+                "sections": {
+                    name.removeprefix("section "): int(size)
+                    for name, size in before.items()
+                    if name.startswith("section ")
+                },
             },
             indent=1,
         ),

@@ -6,7 +6,7 @@ It does nothing to a test run that gives no ``--hil-board``; fixtures then say w
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,13 +17,15 @@ from harness.build import Firmware
 from harness.clock import wall_iso
 from harness.config import load_config
 from harness.desk import Desk
-from harness.errors import CapabilityMissing, HilError, UsageError
+from harness.errors import UsageError
+from harness.inference import greet
 from harness.library import Library, exporter_mismatch
 from harness.model import MODEL_NAMES, ModelArtifact
 from harness.pipeline import Bench, Request
-from harness.pytest_verdicts import BENCH, RECORD, VerdictHooks
+from harness.provenance import to_json
+from harness.pytest_verdicts import BENCH, RECORD, VerdictHooks, subject_of
 from harness.run_record import Measurement, RunRecord
-from harness.runner import Runner, start_runner
+from harness.runner import Runner
 from harness.session import Session
 from harness.sketch import Sketch, read_sketch
 
@@ -153,7 +155,7 @@ def library(bench: Bench, pytestconfig: pytest.Config) -> Library:
     """The library under test, as sources: nothing is compiled yet."""
     made = bench.library()
     record = pytestconfig.stash[RECORD]
-    record.provenance["library"] = made.provenance.as_json()
+    record.provenance["library"] = to_json(made.provenance)
     mismatch = exporter_mismatch(made, made.provenance.exporter)
     if mismatch and mismatch not in record.warnings:
         record.warnings.append(mismatch)
@@ -165,6 +167,7 @@ def library(bench: Bench, pytestconfig: pytest.Config) -> Library:
 def model(request: pytest.FixtureRequest, bench: Bench, library: Library) -> ModelArtifact:
     """One model, exported for the board's core: nothing is compiled yet."""
     del library  # asked for first, so that a mismatch is said before the export
+    bench.export_all(selected_models(request.session.items))
     artifact = bench.model(request.param)
     models = request.config.stash[RECORD].provenance.setdefault("models", {})
     if isinstance(models, dict):
@@ -172,19 +175,19 @@ def model(request: pytest.FixtureRequest, bench: Bench, library: Library) -> Mod
     return artifact
 
 
+def selected_models(items: Sequence[pytest.Item]) -> tuple[str, ...]:
+    """Names of the models that this run's tests use, in order and once each."""
+    parameters = [getattr(getattr(item, "callspec", None), "params", {}) for item in items]
+    return tuple(dict.fromkeys(str(each["model"]) for each in parameters if "model" in each))
+
+
 @pytest.fixture
-def measurement(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Measurement:
+def measurement(
+    request: pytest.FixtureRequest, bench: Bench, pytestconfig: pytest.Config
+) -> Measurement:
     """The report's row of this test's subject, to be filled in."""
-    record = pytestconfig.stash.get(RECORD, None)
-    assert record is not None, "the bench fixture comes first"
-    return record.measure(subject_of(request.node))
-
-
-def subject_of(item: pytest.Item) -> str:
-    """The model or sketch that a test is about."""
-    from harness.pytest_verdicts import subject_of as subject
-
-    return subject(item) or item.name
+    del bench  # without one there is no record
+    return pytestconfig.stash[RECORD].measure(subject_of(request.node) or request.node.name)
 
 
 @pytest.fixture
@@ -218,12 +221,9 @@ def dut(bench: Bench, firmware: Firmware) -> Session:
 
 @pytest.fixture
 def runner(bench: Bench, model: ModelArtifact) -> Runner:
-    """A board that runs the runner sketch with ``model`` and has said so; flashed only if needed."""
+    """A board that runs the runner sketch with ``model`` and said so; flashed only if needed."""
     firmware = bench.runner(model)
     station = bench.station()
     if station.running is None or station.running.key != firmware.key:
         bench.boot(firmware)
-    return start_runner(station.session, nonce=firmware.nonce)
-
-
-__all__ = ["CapabilityMissing", "HilError"]
+    return greet(station.session, firmware.nonce, model)

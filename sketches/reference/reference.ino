@@ -3,8 +3,11 @@
 
 #include <ExecuTorch.h>
 
-alignas(16) static uint8_t pool[1024];
-alignas(16) static const uint8_t program_bytes[64] = {0};
+// The namespace keeps arduino-cli's prototype generator from reading "static" into setup().
+namespace {
+alignas(16) uint8_t pool[1024];
+alignas(16) const uint8_t program_bytes[64] = {0};
+}  // namespace
 
 void setup() {
   Serial.begin(115200);

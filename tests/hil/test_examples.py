@@ -17,13 +17,18 @@ from harness.observation import (
 )
 from harness.pipeline import Bench
 from harness.run_record import Measurement
+from harness.session import Session
 
-EXAMPLES = ("AddModel", "HelloExecuTorch", "KeywordSpotting")
+BANNERS = {
+    "AddModel": "=== ExecuTorch Add Model ===",
+    "HelloExecuTorch": "=== HelloExecuTorch ===",
+    "KeywordSpotting": "=== ExecuTorch Keyword Spotting ===",
+}
 ANSWER_TIMEOUT_S = 60.0
 """Virtual boards answer in under a second; a real one waits 3 s before its first line."""
 
 
-@pytest.fixture(params=EXAMPLES)
+@pytest.fixture(params=BANNERS)
 def example(request: pytest.FixtureRequest) -> str:
     """Name of one of the library's examples."""
     name: str = request.param
@@ -34,6 +39,19 @@ def example(request: pytest.FixtureRequest) -> str:
 def firmware(bench: Bench, example: str) -> Firmware:
     """The unmodified example, compiled: the board still runs whatever it ran before."""
     return bench.firmware(bench.example(example))
+
+
+def start(bench: Bench, firmware: Firmware) -> Session:
+    """Flash an example and wait for its banner: what an earlier firmware still printed is past."""
+    dut = bench.boot(firmware)
+    dut.expect_exact(BANNERS[firmware.sketch], timeout_s=ANSWER_TIMEOUT_S)
+    return dut
+
+
+def said(dut: Session) -> str:
+    """What came before the last match, and the match."""
+    assert isinstance(dut.after, bytes), "something was expected and matched"
+    return (dut.before + dut.after).decode("utf-8", "replace")
 
 
 def test_it_compiles_and_fits(bench: Bench, firmware: Firmware, measurement: Measurement) -> None:
@@ -51,21 +69,20 @@ def test_it_compiles_and_fits(bench: Bench, firmware: Firmware, measurement: Mea
 def test_it_answers_right(
     bench: Bench, firmware: Firmware, example: str, measurement: Measurement
 ) -> None:
-    dut = bench.boot(firmware)
+    dut = start(bench, firmware)
     if example == "AddModel":
         dut.expect(r"\[1,2,3\] \+ 1 = \[[^\]]*\]\r?\n", timeout_s=ANSWER_TIMEOUT_S)
-        answer = added_vector(dut.received_since_boot())
+        answer = added_vector(said(dut))
         measurement.output = str(answer)
         require_equal("AddModel's answer", answer, (2.0, 3.0, 4.0))
     elif example == "HelloExecuTorch":
         dut.expect(r"Methods: \d+\r?\n", timeout_s=ANSWER_TIMEOUT_S)
-        methods = method_count(dut.received_since_boot())
+        methods = method_count(said(dut))
         measurement.output = f"{methods} method"
         require_equal("the number of methods", methods, 1)
     else:
         dut.expect("=== DONE ===", timeout_s=ANSWER_TIMEOUT_S)
-        said = dut.received_since_boot()
-        scores, heard = keyword_scores(said), detected_keyword(said)
+        scores, heard = keyword_scores(said(dut)), detected_keyword(said(dut))
         measurement.output = f"{heard}, logit {scores.get('yes')}"
         require_equal("the detected keyword", heard, "yes")
         require_equal("the logit of 'yes'", scores.get("yes"), 8.95)
@@ -88,9 +105,9 @@ def test_its_arena_is_bounded_below(bench: Bench, side: str, measurement: Measur
         variant = unmodified.replacing(
             "method_pool[40 * 1024]", f"method_pool[{size // 1024} * 1024]"
         )
-        dut = bench.boot(bench.firmware(variant))
+        dut = start(bench, bench.firmware(variant))
         if side == "works":
             dut.expect(">>> Detected: yes", timeout_s=ANSWER_TIMEOUT_S)
         else:
             dut.expect(r"failed \(0x[0-9a-f]+\)\r?\n", timeout_s=ANSWER_TIMEOUT_S)
-            require_arena_shortfall(load_failure(dut.received_since_boot()), arena_bytes=size)
+            require_arena_shortfall(load_failure(said(dut)), arena_bytes=size)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from harness.expectation import require_golden
+from harness.errors import DutFailure
+from harness.expectation import MEMORY_ALLOCATION_FAILED, require_golden
+from harness.inference import infer
 from harness.model import ModelArtifact
 from harness.pipeline import Bench
 from harness.run_record import Measurement
-from harness.runner import Runner
+from harness.runner import Runner, RunnerFailure
 
 
 def test_it_compiles_and_fits(bench: Bench, model: ModelArtifact, measurement: Measurement) -> None:
@@ -15,41 +17,49 @@ def test_it_compiles_and_fits(bench: Bench, model: ModelArtifact, measurement: M
     measurement.ram_bytes = firmware.footprint.ram_bytes
 
 
-def test_it_loads(runner: Runner, model: ModelArtifact, measurement: Measurement) -> None:
-    report = runner.report
-    assert report.model_digest == model.digest[:16], "the board carries another model"
-    loaded = runner.load(report.arena_limit_bytes)
-    measurement.arena_bytes = loaded.used_bytes
-    assert 0 < loaded.used_bytes <= report.arena_limit_bytes
-
-
 def test_its_output_is_right(
     runner: Runner, model: ModelArtifact, measurement: Measurement
 ) -> None:
     assert model.cases, "a model without golden cases proves nothing"
-    runner.load(runner.report.arena_limit_bytes)
-    worst = 0.0
-    classes = 0
+    measurement.arena_bytes = runner.load(runner.info.arena_limit_bytes).high_water_bytes
+    worst, labelled = 0.0, 0
     for case in model.cases:
-        result = runner.infer(case)
+        result = infer(runner, model, case)
         worst = max(worst, require_golden(model, case, result.outputs))
-        classes += case.label is not None
+        labelled += case.label is not None
         if result.instructions is not None:
             measurement.instructions = result.instructions
-    told = f"{len(model.cases)} cases, off by at most {worst:.3g}"
-    measurement.output = f"{told}, {classes} classes right" if classes else told
+    unit = "LSB" if model.output_lsb > 0 else "absolute"
+    told = f"{len(model.cases)} cases within {worst:.2g} {unit}"
+    measurement.output = f"{told}, {labelled} classes right" if labelled else told
 
 
-def test_a_smaller_arena_fails_and_the_minimum_works(runner: Runner, model: ModelArtifact) -> None:
-    used = runner.load(runner.report.arena_limit_bytes).used_bytes
-    runner.load(used)
-    failure = runner.load_failure(used - 1)
-    assert failure is not None, f"an arena of {used - 1} B works, though {used} B are used"
+def test_its_smallest_arena_works_and_one_byte_less_fails(
+    runner: Runner, model: ModelArtifact
+) -> None:
+    least = runner.load(runner.info.arena_limit_bytes).high_water_bytes
+    assert 0 < least <= runner.info.arena_limit_bytes
+    assert runner.load(least).high_water_bytes == least
+    failure = load_failure(runner, least - 1)
+    if failure is None:
+        raise DutFailure(
+            f"model {model.name!r} loads in {least - 1} B, though its loader used {least} B",
+            remedy="the allocator's high-water mark can no longer be trusted as the minimum",
+        )
+    assert failure.code == MEMORY_ALLOCATION_FAILED, failure.message
+
+
+def load_failure(runner: Runner, arena_bytes: int) -> RunnerFailure | None:
+    try:
+        runner.load(arena_bytes)
+    except RunnerFailure as failure:
+        return failure
+    return None
 
 
 def test_a_second_run_repeats(runner: Runner, model: ModelArtifact) -> None:
-    runner.load(runner.report.arena_limit_bytes)
-    first = runner.infer(model.cases[0])
-    second = runner.infer(model.cases[0])
-    assert first.outputs == second.outputs
-    assert first.instructions == second.instructions
+    runner.load(runner.info.arena_limit_bytes)
+    first = infer(runner, model, model.cases[0])
+    second = infer(runner, model, model.cases[0])
+    assert first.outputs == second.outputs, "the same input gave another answer"
+    assert first.instructions == second.instructions, "the same input took another path"

@@ -45,6 +45,11 @@ FLASH = (
             "nothing defines 'nowhere()'",
         ),
         (
+            "ld: b.o: in function `f()': b.cc:78: multiple definition of `f()'; a.o: first here\n",
+            DutFailure,
+            "'f()' is defined twice",
+        ),
+        (
             "/tmp/cc.s: Assembler messages:\n/tmp/cc.s:88: Error: selected processor does not"
             " support `vcvtne.f64.f32'\n",
             DutFailure,

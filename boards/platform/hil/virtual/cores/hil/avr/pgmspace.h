@@ -1,0 +1,4 @@
+// Where AVR sketches look for it.
+#pragma once
+
+#include "../pgmspace.h"

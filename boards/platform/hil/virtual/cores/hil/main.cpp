@@ -1,0 +1,8 @@
+#include "Arduino.h"
+
+int main() {
+  setup();
+  for (;;) {
+    loop();
+  }
+}

@@ -1,0 +1,2 @@
+// A process on this computer: nothing to say about the hardware.
+#pragma once

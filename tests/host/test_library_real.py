@@ -1,0 +1,72 @@
+"""A real checkout's library: what its own script makes, and that the checkout stays as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.board import Lane
+from harness.checkout import git, open_checkout
+from harness.clock import monotonic_s
+from harness.config import how_to_configure, load_config
+from harness.digest import metadata_digest, tree_digest
+from harness.library import Library, resolve_library
+
+WARM_S = 0.5
+"""Limit for a library that is there already; 0.05 s was measured, the rest is a loaded machine."""
+
+
+@pytest.fixture
+def checkout() -> Path:
+    """The configured checkout."""
+    found = load_config().executorch
+    if found is None:
+        pytest.skip(f"no ExecuTorch checkout: {how_to_configure()}")
+    return found
+
+
+def resolve(checkout: Path) -> Library:
+    library = resolve_library(
+        executorch=checkout,
+        library=None,
+        root_ops=None,
+        all_ops=False,
+        lane=Lane.EMULATED,
+        progress=lambda line: None,  # noqa: ARG005
+    )
+    assert library is not None
+    return library
+
+
+def test_the_real_script(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIL_CACHE", str(tmp_path / "cache"))
+    files = metadata_digest(open_checkout(checkout).files())
+    status = git(checkout, "status", "--porcelain").stdout
+    index = Path(
+        git(checkout, "rev-parse", "--path-format=absolute", "--git-path", "index").stdout.strip()
+    )
+    index_bytes = index.read_bytes()
+
+    library = resolve(checkout)
+    told = library.provenance
+    assert library.name == "ExecuTorch"
+    assert {"AddModel", "HelloExecuTorch", "KeywordSpotting"} <= set(library.examples)
+    assert told.commit == git(checkout, "rev-parse", "HEAD").stdout.strip()
+    assert told.commit in (told.provenance_text or "")
+    assert told.kernels > 20
+    assert told.max_kernels is not None
+    assert told.digest == tree_digest(library.path)
+    for example in library.examples:
+        assert (library.path / "examples" / example / "model.h").is_file()
+
+    assert metadata_digest(open_checkout(checkout).files()) == files
+    assert git(checkout, "status", "--porcelain").stdout == status
+    assert index.read_bytes() == index_bytes
+
+    began_s = monotonic_s()
+    assert resolve(checkout) == library
+    assert monotonic_s() - began_s < WARM_S
+
+    monkeypatch.setenv("HIL_CACHE", str(tmp_path / "another"))
+    assert resolve(checkout).provenance.digest == told.digest
