@@ -6,13 +6,14 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from harness import boards_command, test_command
+from harness import test_command
+from harness.boards import command as boards_command
 from harness.doctor_command import add_parser as add_doctor
 from harness.emulator.command import add_parser as add_emulate
 from harness.errors import HilError, UsageError
-from harness.preflight_command import add_parser as add_preflight
-from harness.report import printable
-from harness.verdict import EXIT_FAULT, EXIT_INTERRUPTED, EXIT_USAGE
+from harness.preflight.command import add_parser as add_preflight
+from harness.report.text import printable
+from harness.report.verdict import EXIT_FAULT, EXIT_INTERRUPTED, EXIT_USAGE
 
 EXIT_CODES = """\
 exit codes:

@@ -11,7 +11,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.board_schema import Table
+from harness.boards.schema import Table
 from harness.errors import UsageError
 from harness.paths import config_file
 

@@ -10,17 +10,17 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.arduino_cli import ArduinoCli
-from harness.board import Board, Lane
-from harness.build import Firmware
-from harness.digest import file_digest
+from harness.arduino.build import Firmware
+from harness.arduino.cli import ArduinoCli
+from harness.arduino.port import Port, choose_port, list_ports
+from harness.arduino.upload import upload
+from harness.boards.board import Board, Lane
 from harness.emulator.client import PluggedBoard, plug_in, plugged_boards
 from harness.errors import DeviceError
-from harness.port import Port, choose_port, list_ports
-from harness.serial_port import open_serial_port
-from harness.session import Session
-from harness.transcript import open_transcript
-from harness.upload import upload
+from harness.serial.port import open_serial_port
+from harness.serial.session import Session
+from harness.serial.transcript import open_transcript
+from harness.storage.digest import file_digest
 
 
 @dataclass

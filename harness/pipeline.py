@@ -13,20 +13,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness import build, footprint, model, preflight, runner_build, sketch
-from harness.arduino_cli import ArduinoCli, open_cli
-from harness.board import Board, CoreVersion, Lane
-from harness.build import Firmware, LinkLibrary
+from harness.arduino import build, footprint, sketch
+from harness.arduino.build import Firmware, LinkLibrary
+from harness.arduino.cli import ArduinoCli, open_cli
+from harness.arduino.precompiled import link_library
+from harness.arduino.sketch import Sketch
+from harness.boards.board import Board, CoreVersion, Lane
 from harness.config import how_to_configure
 from harness.desk import Desk, Station
 from harness.errors import CapabilityMissing, DutFailure, HilError, in_stage
-from harness.library import Library, resolve_library
-from harness.model import ExportTarget, ModelArtifact
-from harness.precompiled import link_library
-from harness.preflight_verdict import require_ok
-from harness.registration import read_registration
-from harness.session import Session
-from harness.sketch import Sketch
+from harness.library.resolve import Library, resolve_library
+from harness.model import export as model
+from harness.model.export import ExportTarget, ModelArtifact
+from harness.preflight import check as preflight
+from harness.preflight.registration import read_registration
+from harness.preflight.require import require_ok
+from harness.runner import build as runner_build
+from harness.serial.session import Session
 
 
 @dataclass(frozen=True)

@@ -12,22 +12,22 @@ from pathlib import Path
 import pytest
 
 from harness import __doc__ as purpose
-from harness.board import Board, find_board
-from harness.build import Firmware
+from harness.arduino.build import Firmware
+from harness.arduino.sketch import Sketch, read_sketch
+from harness.boards.board import Board, find_board
 from harness.clock import wall_iso
 from harness.config import load_config
 from harness.desk import Desk
 from harness.errors import UsageError
-from harness.inference import greet
-from harness.library import Library, exporter_mismatch
-from harness.model import MODEL_NAMES, ModelArtifact
+from harness.library.provenance import to_json
+from harness.library.resolve import Library, exporter_mismatch
+from harness.model.export import MODEL_NAMES, ModelArtifact
 from harness.pipeline import Bench, Request
-from harness.provenance import to_json
-from harness.pytest_verdicts import BENCH, RECORD, VerdictHooks, subject_of
-from harness.run_record import Measurement, RunRecord
-from harness.runner import Runner
-from harness.session import Session
-from harness.sketch import Sketch, read_sketch
+from harness.report.pytest_verdicts import BENCH, RECORD, VerdictHooks, subject_of
+from harness.report.run_record import Measurement, RunRecord
+from harness.runner.client import Runner
+from harness.runner.inference import greet
+from harness.serial.session import Session
 
 DEFAULT_TIMEOUT_S = 1200
 """Bound on one test, its fixtures included; the first test of a run may compile the library."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import paths, process
-from harness.board import Board
+from harness.boards.board import Board
 from harness.emulator import folder as folders
 from harness.emulator.control import ask
 from harness.emulator.folder import PluggedRecord

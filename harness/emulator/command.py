@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from harness.board import find_board
+from harness.boards.board import find_board
 from harness.emulator.client import PluggedBoard, find_plugged, plug_in, plugged_boards
 from harness.emulator.folder import PluggedRecord
 from harness.errors import HilError, UsageError

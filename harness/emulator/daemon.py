@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from harness import paths
-from harness.board import Board, Lane, load_board
+from harness.boards.board import Board, Lane, load_board
 from harness.clock import wall_iso
 from harness.emulator import folder as folders
 from harness.emulator.control import ControlServer, refusal

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from harness.board import Board
+from harness.boards.board import Board
 from harness.clock import monotonic_s
 from harness.emulator import firmware, native, qemu
 from harness.emulator.child import Child, Ending

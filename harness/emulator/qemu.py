@@ -11,7 +11,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from harness.board import Emulation
+from harness.boards.board import Emulation
 from harness.emulator.child import Child
 
 PROGRAM = "qemu-system-arm"

@@ -1,4 +1,4 @@
-"""What every byte stream must do, real or imitated; see :mod:`harness.byte_stream`.
+"""What every byte stream must do, real or imitated; see :mod:`harness.serial.byte_stream`.
 
 A test module makes a class from :class:`ByteStreamConformance` and gives it a ``far_end`` fixture.
 """
@@ -10,8 +10,8 @@ from typing import Protocol
 
 import pytest
 
-from harness.byte_stream import ByteStream, StreamGone
 from harness.clock import Deadline, monotonic_s
+from harness.serial.byte_stream import ByteStream, StreamGone
 
 
 class FarEnd(Protocol):

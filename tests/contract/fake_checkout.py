@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from harness import process
-from harness.checkout import SCRIPT, git_environment
+from harness.library.checkout import SCRIPT, git_environment
 
 SCHEMA = 'table Program { version: uint; }\nroot_type Program;\nfile_identifier "ET12";\n'
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from harness.clock import Deadline
-from harness.serial_port import open_serial_port
+from harness.serial.port import open_serial_port
 from tests.contract.byte_stream_conformance import ByteStreamConformance
 from tests.unit.scripted_stream import ScriptedStream
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.cache import entry
 from harness.process import end, spawn
+from harness.storage.cache import entry
 
 BUILD = """
 import os, sys
 from pathlib import Path
-from harness.cache import entry
+from harness.storage.cache import entry
 from harness.clock import pause
 
 def build(folder):

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from harness import process
-from harness.board import Lane
-from harness.checkout import SCRIPT, open_checkout
+from harness.boards.board import Lane
 from harness.errors import BenchError, CapabilityMissing, HilError, ToolError, UsageError
-from harness.library import Library, resolve_library
+from harness.library.checkout import SCRIPT, open_checkout
+from harness.library.resolve import Library, resolve_library
 from tests.contract.fake_checkout import WELL, FakeCheckout
 
 Build = Callable[..., Library]
@@ -397,8 +397,8 @@ def test_a_spoilt_record_is_noticed(build: Build) -> None:
 RESOLVE = """
 import sys
 from pathlib import Path
-from harness.board import Lane
-from harness.library import resolve_library
+from harness.boards.board import Lane
+from harness.library.resolve import resolve_library
 resolve_library(executorch=Path(sys.argv[1]), library=None, root_ops=None, all_ops=False,
                 lane=Lane.EMULATED, progress=lambda line: None)
 """

@@ -18,7 +18,7 @@ import pytest
 import serial
 
 from harness import paths, process
-from harness.board import find_board
+from harness.boards.board import find_board
 from harness.clock import Deadline, pause
 from harness.emulator import command
 from harness.emulator.client import PluggedBoard, find_plugged, plug_in, plugged_boards

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import model, process
+from harness import process
 from harness.errors import BenchError, CapabilityMissing, HilError, ToolError, UsageError
-from harness.export_child import Job, _environment, run_exports
-from harness.model import PORTABLE, export_model, export_models
+from harness.model import export as model
+from harness.model.child import Job, _environment, run_exports
+from harness.model.export import PORTABLE, export_model, export_models
 
 START = "import json, os, sys; request = json.load(sys.stdin)\n"
 DONE = "open(each['folder'] + '/artifact.json', 'w').write('{}')\n"
@@ -168,7 +169,7 @@ def starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def use(monkeypatch: pytest.MonkeyPatch, log: Path, body: str) -> None:
     code = START + FAKE_EXPORT % str(log) + body
-    monkeypatch.setattr("harness.export_child._WORKER", ("-c", code))
+    monkeypatch.setattr("harness.model.child._WORKER", ("-c", code))
 
 
 def silent(_line: str) -> None:
@@ -232,14 +233,17 @@ def test_an_unwritable_cache_is_the_benchs_fault(
 
 
 def test_the_model_stage_imports_neither_torch_nor_executorch() -> None:
-    code = "import sys, harness.model; print(sorted({'torch', 'executorch'} & set(sys.modules)))"
+    code = (
+        "import sys, harness.model.export;"
+        " print(sorted({'torch', 'executorch'} & set(sys.modules)))"
+    )
     done = process.run([sys.executable, "-c", code], timeout_s=60, env=_environment())
     assert done.stdout.strip() == "[]", done.tail()
 
 
 def test_a_request_that_is_none_ends_the_worker() -> None:
     done = process.run(
-        [sys.executable, "-m", "harness.export_worker"],
+        [sys.executable, "-m", "harness.model.worker"],
         timeout_s=60,
         env=_environment(),
         stdin=b'{"exports": 1}',

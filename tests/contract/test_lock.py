@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from harness.errors import BenchError
-from harness.lock import LockTimeout, hold, hold_if_free, read_holder
 from harness.process import end, spawn
+from harness.storage.lock import LockTimeout, hold, hold_if_free, read_holder
 
 HOLD = """
 import sys
 from pathlib import Path
-from harness.lock import hold
+from harness.storage.lock import hold
 with hold(Path(sys.argv[1]), purpose="a test of the lock"):
     print("held", flush=True)
     sys.stdin.read()

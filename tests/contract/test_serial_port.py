@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 import serial
 
-from harness.byte_stream import StreamGone
 from harness.clock import Deadline, pause
 from harness.errors import DeviceError
-from harness.port_holders import port_holders
 from harness.process import end, spawn
-from harness.serial_port import open_serial_port
-from harness.session import Session
-from harness.session_errors import StreamEnded
-from harness.transcript import open_transcript
+from harness.serial.byte_stream import StreamGone
+from harness.serial.port import open_serial_port
+from harness.serial.port_holders import port_holders
+from harness.serial.session import Session
+from harness.serial.session_errors import StreamEnded
+from harness.serial.transcript import open_transcript
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from harness import process
-from harness.arduino_cli import compile_arguments, ctags_property, failure_text, open_cli
-from harness.board import Board
+from harness.arduino.cli import compile_arguments, ctags_property, failure_text, open_cli
+from harness.boards.board import Board
 from harness.clock import Deadline
 from harness.errors import CapabilityMissing
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.arduino_cli import failure_text
-from harness.board import Board, find_board
+from harness.arduino.cli import failure_text
+from harness.boards.board import Board, find_board
 from harness.clock import pause
 from harness.paths import sketches_dir
 from tests.emulated.core_values import CORE_VALUES

@@ -13,8 +13,9 @@ from tempfile import TemporaryDirectory
 import pytest
 import serial
 
-from harness import arduino_cli, process
-from harness.board import find_board
+from harness import process
+from harness.arduino import cli as arduino_cli
+from harness.boards.board import find_board
 from harness.clock import Deadline, monotonic_s, pause
 from harness.emulator import autopsy
 from harness.emulator.client import PluggedBoard, plug_in, plugged_boards

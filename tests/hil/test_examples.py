@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from harness.build import Firmware
+from harness.arduino.build import Firmware
+from harness.arduino.footprint import check_budget
 from harness.errors import CapabilityMissing
-from harness.expectation import require_arena_shortfall, require_equal
-from harness.footprint import check_budget
-from harness.observation import (
+from harness.pipeline import Bench
+from harness.report.expectation import require_arena_shortfall, require_equal
+from harness.report.observation import (
     added_vector,
     detected_keyword,
     keyword_scores,
     load_failure,
     method_count,
 )
-from harness.pipeline import Bench
-from harness.run_record import Measurement
-from harness.session import Session
+from harness.report.run_record import Measurement
+from harness.serial.session import Session
 
 BANNERS = {
     "AddModel": "=== ExecuTorch Add Model ===",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from harness.errors import DutFailure
-from harness.expectation import MEMORY_ALLOCATION_FAILED, require_golden
-from harness.inference import infer
-from harness.model import ModelArtifact
+from harness.model.export import ModelArtifact
 from harness.pipeline import Bench
-from harness.run_record import Measurement
-from harness.runner import Runner, RunnerFailure
+from harness.report.expectation import MEMORY_ALLOCATION_FAILED, require_golden
+from harness.report.run_record import Measurement
+from harness.runner.client import Runner, RunnerFailure
+from harness.runner.inference import infer
 
 
 def test_it_compiles_and_fits(bench: Bench, model: ModelArtifact, measurement: Measurement) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from harness.build import Firmware
+from harness.arduino.build import Firmware
+from harness.arduino.sketch import read_sketch
 from harness.paths import sketches_dir
 from harness.pipeline import Bench
-from harness.run_record import Measurement
-from harness.session import Session
-from harness.sketch import read_sketch
+from harness.report.run_record import Measurement
+from harness.serial.session import Session
 
 
 @pytest.fixture

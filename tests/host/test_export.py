@@ -15,9 +15,9 @@ import pytest
 from harness import process
 from harness.config import load_config
 from harness.errors import BenchError, UsageError
-from harness.export_child import Job, _environment, run_exports
-from harness.model import PORTABLE, ExportTarget, ModelArtifact, export_models, model_names
-from harness.seeded import seeded_bytes
+from harness.model.child import Job, _environment, run_exports
+from harness.model.export import PORTABLE, ExportTarget, ModelArtifact, export_models, model_names
+from harness.model.seeded import seeded_bytes
 
 pytestmark = [
     pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed"),
@@ -191,9 +191,9 @@ def test_contiguous_images_and_bad_checkpoints_are_caught(tmp_path: Path) -> Non
     """One child for both, since each costs an import of torch."""
     code = """
 import pathlib, pickle, sys, torch
-from harness.models import find_model
-from harness.models.keyword_spotting import build
-from harness.lowering import LoweringError, to_edge_cortex_m
+from harness.model.registry import find_model
+from harness.model.registry.keyword_spotting import build
+from harness.model.lowering import LoweringError, to_edge_cortex_m
 network = find_model("resnet8").build(None)
 example = torch.zeros(1, 3, 32, 32)
 try:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.board import Lane
-from harness.checkout import git, open_checkout
+from harness.boards.board import Lane
 from harness.clock import monotonic_s
 from harness.config import how_to_configure, load_config
-from harness.digest import metadata_digest, tree_digest
-from harness.library import Library, resolve_library
+from harness.library.checkout import git, open_checkout
+from harness.library.resolve import Library, resolve_library
+from harness.storage.digest import metadata_digest, tree_digest
 
 WARM_S = 0.5
 """Limit for a library that is there already; 0.05 s was measured, the rest is a loaded machine."""

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.board import Lane
-from harness.library import Library, resolve_library
+from harness.boards.board import Lane
+from harness.library.provenance import exporter_mismatch, read_properties
+from harness.library.resolve import Library, resolve_library
+from harness.library.wheel import HOST_MCU, link_flags
 from harness.paths import platform_dir
 from harness.process import run
-from harness.provenance import exporter_mismatch, read_properties
-from harness.wheel_library import HOST_MCU, link_flags
 
 SKETCH = r"""
 #include <ETModel.h>

@@ -16,8 +16,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from harness.protocol import CHUNK_BYTES, MARKER, crc16, encode_record
-from harness.seeded import seeded_bytes
+from harness.model.seeded import seeded_bytes
+from harness.runner.protocol import CHUNK_BYTES, MARKER, crc16, encode_record
 
 NONCE = "0011223344556677"
 BLOCK_BYTES = 4096

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from harness.byte_stream import StreamGone
 from harness.clock import Deadline
+from harness.serial.byte_stream import StreamGone
 
 
 class ScriptedStream:

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.arduino_cli import (
+from harness.arduino.cli import (
     board_list_arguments,
     compile_arguments,
     failure_text,
     read_json,
     upload_arguments,
 )
-from harness.board import find_board
+from harness.arduino.port import Port, choose_port, read_ports
+from harness.boards.board import find_board
 from harness.errors import DeviceError, ToolError
-from harness.port import Port, choose_port, read_ports
 from harness.process import Completed
 
 

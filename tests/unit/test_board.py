@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.board import Lane, find_board, load_board, load_boards
-from harness.boards_txt import boards_txt, boards_txt_path
+from harness.boards.board import Lane, find_board, load_board, load_boards
+from harness.boards.boards_txt import boards_txt, boards_txt_path
 from harness.errors import UsageError
 from harness.paths import boards_dir
 
@@ -40,7 +40,7 @@ def test_no_two_boards_share_a_usb_identity_or_fqbn() -> None:
 
 def test_boards_txt_is_what_the_board_files_say() -> None:
     assert boards_txt_path().read_text(encoding="utf-8") == boards_txt(load_boards()), (
-        "boards.txt has drifted: run python -m harness.boards_txt"
+        "boards.txt has drifted: run python -m harness.boards.boards_txt"
     )
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.cache import entry
 from harness.errors import BenchError, ToolError
-from harness.lock import hold
+from harness.storage.cache import entry
+from harness.storage.lock import hold
 
 
 @pytest.fixture(autouse=True)

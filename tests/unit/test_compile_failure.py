@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.compile_failure import explain
+from harness.arduino.compile_failure import explain
 from harness.errors import DutFailure, HilError, ToolError
 
 FLASH = (
@@ -50,10 +50,9 @@ FLASH = (
             "'f()' is defined twice",
         ),
         (
-            "/tmp/cc.s: Assembler messages:\n/tmp/cc.s:88: Error: selected processor does not"
-            " support `vcvtne.f64.f32'\n",
+            "/tmp/cc.s: Assembler messages:\n/tmp/cc.s:88: Error: unsupported `vcvtne.f64.f32'\n",
             DutFailure,
-            "selected processor does not support",
+            "/tmp/cc.s:88: unsupported",
         ),
         (
             "fatal error: error writing to /tmp/x.s: No space left on device\n",

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.digest import (
+from harness.errors import BenchError, UsageError
+from harness.storage.digest import (
     bytes_digest,
     file_digest,
     metadata_digest,
@@ -19,7 +20,6 @@ from harness.digest import (
     tree_digest,
     tree_files,
 )
-from harness.errors import BenchError, UsageError
 
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 

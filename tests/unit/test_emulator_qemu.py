@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from harness.board import Emulation
+from harness.boards.board import Emulation
 from harness.emulator import qemu
 
 AN505 = Emulation(

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.board import Budget, find_board
+from harness.arduino.footprint import Footprint, check_budget, check_ceilings, read_footprint
+from harness.boards.board import Budget, find_board
 from harness.errors import DutFailure, ToolError
-from harness.footprint import Footprint, check_budget, check_ceilings, read_footprint
 
 SIZES = [
     {"name": "text", "size": 485416, "max_size": 786432},

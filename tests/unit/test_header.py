@@ -5,7 +5,7 @@ import re
 import pytest
 
 from harness.errors import UsageError
-from harness.header import header_text
+from harness.model.header import header_text
 
 
 def array(text: str) -> bytes:

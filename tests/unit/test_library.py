@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.board import Lane
+from harness.boards.board import Lane
 from harness.errors import UsageError
-from harness.library import Library, resolve_library
+from harness.library.resolve import Library, resolve_library
 
 COMMIT = "c" * 40
 

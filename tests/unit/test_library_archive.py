@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.library_archive import Limits, unpack
+from harness.library.archive import Limits, unpack
 
 GOOD = {"library.properties": b"name=ExecuTorch\n", "src/ExecuTorch.h": b"#pragma once\n"}
 

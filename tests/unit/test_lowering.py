@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness.lowering import LoweringError, apply_passes, output_scale, unlowered
+from harness.model.lowering import LoweringError, apply_passes, output_scale, unlowered
 
 
 class Edge:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.errors import BenchError
-from harness.model import ExportTarget, TensorSpec, read_artifact
+from harness.model.export import ExportTarget, TensorSpec, read_artifact
 
 PROGRAM = b"a program"
 

@@ -6,9 +6,9 @@ import pytest
 
 from harness.clock import monotonic_s
 from harness.errors import UsageError
-from harness.model_file import MAX_FILE_BYTES, parse_header, read_model, read_model_file
-from harness.preflight import program_of_header
-from harness.program import NotAProgram
+from harness.preflight.check import program_of_header
+from harness.preflight.model_file import MAX_FILE_BYTES, parse_header, read_model, read_model_file
+from harness.preflight.program import NotAProgram
 from tests.programs import add_program
 
 DATA = add_program().build()

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import CapabilityMissing
-from harness.exporter_versions import PACKAGES, _version, exporter_versions
-from harness.model_key import model_key
-from harness.models import find_model
+from harness.model.exporter_versions import PACKAGES, _version, exporter_versions
+from harness.model.key import model_key
+from harness.model.registry import find_model
 
 ADD = find_model("add")
 SPOTTER = find_model("keyword_spotting")
@@ -62,9 +62,9 @@ def test_a_change_of_the_benchs_own_modules_changes_the_key(
     before = model_key(ADD, "portable", None, VERSIONS)
     package = Path(__file__).resolve().parents[2] / "harness"
     copy = shutil.copytree(
-        package, tmp_path / "harness", ignore=shutil.ignore_patterns("__pycache__", "data")
+        package / "model", tmp_path / "model", ignore=shutil.ignore_patterns("__pycache__", "data")
     )
-    monkeypatch.setattr("harness.model_key._PACKAGE", copy)
+    monkeypatch.setattr("harness.model.key._PACKAGE", copy)
     assert model_key(ADD, "portable", None, VERSIONS) == before
     with (copy / "golden.py").open("a", encoding="utf-8") as stream:
         stream.write("# changed\n")

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import models
 from harness.errors import UsageError
-from harness.model import MODEL_NAMES, model_names
-from harness.models import MODELS, checkout_files, find_model
-from harness.models.keyword_spotting import LABELS, read_mfcc, recordings
+from harness.model import registry as models
+from harness.model.export import MODEL_NAMES, model_names
+from harness.model.registry import MODELS, checkout_files, find_model
+from harness.model.registry.keyword_spotting import LABELS, read_mfcc, recordings
 
 PACKAGE = Path(models.__file__).parent
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import DutFailure
-from harness.expectation import require_arena_shortfall, require_equal
-from harness.observation import (
+from harness.report.expectation import require_arena_shortfall, require_equal
+from harness.report.observation import (
     added_vector,
     detected_keyword,
     keyword_scores,

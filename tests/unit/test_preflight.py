@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.board import Tier
+from harness.boards.board import Tier
 from harness.errors import UsageError
-from harness.preflight import PreflightResult, preflight
-from harness.preflight_command import add_parser
-from harness.preflight_finding import PreflightVerdict as V
-from harness.registration import Registration, read_registration
-from harness.target_skew import tier_of_cpu
+from harness.preflight.check import PreflightResult, preflight
+from harness.preflight.command import add_parser
+from harness.preflight.finding import PreflightVerdict as V
+from harness.preflight.registration import Registration, read_registration
+from harness.preflight.target_skew import tier_of_cpu
 from tests.programs import (
     ProgramBuilder,
     add_program,

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import flatbuffer as reader
 from harness.clock import monotonic_s
-from harness.flatbuffer import CorruptProgram
-from harness.preflight import preflight
-from harness.preflight_finding import PreflightVerdict
-from harness.program import NotAProgram, read_program
-from harness.program_types import IntList, KernelCall, Tensor
+from harness.preflight import flatbuffer as reader
+from harness.preflight.check import preflight
+from harness.preflight.finding import PreflightVerdict
+from harness.preflight.flatbuffer import CorruptProgram
+from harness.preflight.program import NotAProgram, read_program
+from harness.preflight.program_types import IntList, KernelCall, Tensor
 from tests.programs import (
     Number,
     Numbers,

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
-from harness.protocol import (
+from harness.runner.protocol import (
     MAX_LINE_BYTES,
     MalformedRecord,
     Record,
@@ -14,7 +14,7 @@ from harness.protocol import (
     encode_command,
     encode_record,
 )
-from harness.record_stream import (
+from harness.runner.record_stream import (
     MAX_HELD_BYTES,
     MAX_RECORD_BYTES,
     Damage,

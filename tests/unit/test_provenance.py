@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.provenance import (
+from harness.library.provenance import (
     Exporter,
     LibraryProvenance,
     exporter_mismatch,

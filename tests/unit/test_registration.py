@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.registration import parse_registration, read_registration
+from harness.preflight.registration import parse_registration, read_registration
 from tests.registrations import block, library
 
 HERE = Path("Register.cpp")

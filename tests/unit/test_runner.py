@@ -6,21 +6,21 @@ from contextlib import contextmanager
 
 import pytest
 
-from harness import runner_link
 from harness.errors import DeviceError, DutFailure, UsageError
-from harness.protocol import encode_record
-from harness.runner import Runner
-from harness.runner_info import RunnerFailure
-from harness.runner_link import (
+from harness.runner import link as runner_link
+from harness.runner.client import Runner
+from harness.runner.info import RunnerFailure
+from harness.runner.link import (
     BoardReset,
     RunnerCrashed,
     RunnerSilent,
     StaleFirmware,
     StreamCorruption,
 )
-from harness.serial_port import open_serial_port
-from harness.session import Session
-from harness.transcript import open_transcript
+from harness.runner.protocol import encode_record
+from harness.serial.port import open_serial_port
+from harness.serial.session import Session
+from harness.serial.transcript import open_transcript
 from tests.unit.fake_runner import MINIMUM_ARENA_BYTES, NONCE, FakeRunner, Filter, running
 
 ONE_TWO_THREE = struct.pack("<3f", 1, 2, 3)
@@ -84,7 +84,7 @@ def test_an_input_that_differs_on_the_board_is_a_fault(monkeypatch: pytest.Monke
     with talking_to(FakeRunner()) as runner:
         runner.hello(5)
         runner.load(1000)
-        monkeypatch.setattr("harness.runner.seeded_bytes", lambda *_: b"other")
+        monkeypatch.setattr("harness.runner.client.seeded_bytes", lambda *_: b"other")
         with pytest.raises(StreamCorruption, match="CRC-32"):
             runner.seed_input(0, 7)
 

@@ -6,7 +6,7 @@ from itertools import islice
 import pytest
 
 from harness.errors import UsageError
-from harness.seeded import floats, seeded_bytes, words
+from harness.model.seeded import floats, seeded_bytes, words
 
 # The runner sketch's generator must give the same; these are the numbers to compare it with.
 VECTORS = {

@@ -8,12 +8,12 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from harness import session as module
 from harness.clock import monotonic_s
 from harness.errors import BenchError, DeviceError, DutFailure, UsageError
-from harness.session import Session
-from harness.session_errors import BoardSilent, ExpectTimeout, StreamEnded
-from harness.transcript import open_transcript
+from harness.serial import session as module
+from harness.serial.session import Session
+from harness.serial.session_errors import BoardSilent, ExpectTimeout, StreamEnded
+from harness.serial.transcript import open_transcript
 from tests.unit.scripted_stream import ScriptedStream
 
 

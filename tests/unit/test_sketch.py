@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.arduino.sketch import read_sketch, require_model, stage
 from harness.errors import DutFailure, UsageError
-from harness.sketch import read_sketch, require_model, stage
 
 
 def write(folder: Path, **files: str) -> Path:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import transcript as module
 from harness.errors import BenchError
-from harness.transcript import SHOWN_LINE_CHARS, open_transcript, printable
+from harness.serial import transcript as module
+from harness.serial.transcript import SHOWN_LINE_CHARS, open_transcript, printable
 
 
 def test_every_byte_is_on_disk_as_soon_as_it_is_appended(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from harness.errors import (
     ToolError,
     in_stage,
 )
-from harness.verdict import Kind, exit_code, verdict_of, worst
+from harness.report.verdict import Kind, exit_code, verdict_of, worst
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Everything that goes through arduino-cli: sketches, builds, footprints, ports, uploads."""

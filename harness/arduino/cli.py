@@ -1,0 +1,230 @@
+"""The real arduino-cli, with a configuration, data folder and build cache of the bench's own.
+
+Nothing here reads or writes the user's own Arduino folders, and on the virtual lanes nothing can
+reach the network: both indexes are seeded empty, and the built-in discoveries are replaced by one
+that finds nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import process
+from harness.errors import ToolError
+from harness.paths import cache_dir, platform_dir
+from harness.storage.cache import write_atomically
+from harness.storage.digest import text_digest
+from harness.tool import find_arduino_cli, find_ctags
+
+DISCOVERY_TIMEOUT = "10s"
+"""With the CLI's own 1 s a slow discovery is missed without a word, and the upload tool then gets
+``{upload.port.properties.serialNumber}`` unexpanded."""
+
+_EMPTY_DISCOVERY = """#!/bin/sh
+# Speaks the pluggable discovery protocol and finds nothing, so that the CLI looks for no download.
+while read -r command _; do
+  case "$command" in
+    HELLO) echo '{"eventType":"hello","protocolVersion":1,"message":"OK"}' ;;
+    START) echo '{"eventType":"start","message":"OK"}' ;;
+    START_SYNC) echo '{"eventType":"start_sync","message":"OK"}' ;;
+    STOP) echo '{"eventType":"stop","message":"OK"}' ;;
+    LIST) echo '{"eventType":"list","ports":[]}' ;;
+    QUIT) echo '{"eventType":"quit","message":"OK"}'; exit 0 ;;
+    *) echo '{"eventType":"command_error","error":true,"message":"unknown command"}' ;;
+  esac
+done
+"""
+
+
+@dataclass(frozen=True)
+class ArduinoCli:
+    """One arduino-cli with the folders it works in."""
+
+    binary: Path
+    config: Path
+    home: Path
+
+    def environment(self) -> dict[str, str]:
+        """The caller's environment without any ``ARDUINO_`` setting of the user's."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("ARDUINO_")}
+        kept["LC_ALL"] = "C"
+        return kept
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout_s: float,
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> process.Completed:
+        """Run with the bench's configuration; a non-zero exit is for the caller to explain."""
+        return process.run(
+            (str(self.binary), "--config-file", str(self.config), *arguments),
+            timeout_s=timeout_s,
+            env=self.environment(),
+            on_output=on_output,
+        )
+
+
+def open_cli() -> ArduinoCli:
+    """Find arduino-cli and lay out its folders, which takes no time when they are there.
+
+    Raises :class:`ToolError` when no supported arduino-cli is installed.
+    """
+    binary = find_arduino_cli()
+    platform = platform_dir()
+    # Two checkouts of the bench may share one cache: each sees its own platform.
+    home = cache_dir() / "arduino" / text_digest(str(platform))[:12]
+    config = home / "arduino-cli.yaml"
+    text = _configuration(home)
+    if not config.is_file() or config.read_text(encoding="utf-8") != text:
+        _lay_out(home, platform)
+        write_atomically(config, text.encode())
+    return ArduinoCli(binary=binary, config=config, home=home)
+
+
+def _configuration(home: Path) -> str:
+    lines = [
+        "directories:",
+        f"  data: {json.dumps(str(home / 'data'))}",
+        f"  downloads: {json.dumps(str(home / 'downloads'))}",
+        f"  user: {json.dumps(str(home / 'user'))}",
+        "build_cache:",
+        f"  path: {json.dumps(str(home / 'build-cache'))}",
+        "library:",
+        "  enable_unsafe_install: false",
+        "network:",
+        "  cloud_api:",
+        "    skip_board_detection_calls: true",
+        "updater:",
+        "  enable_notification: false",
+        "metrics:",
+        "  enabled: false",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _lay_out(home: Path, platform: Path) -> None:
+    data = home / "data"
+    for folder in (data, home / "downloads", home / "user" / "hardware", home / "build-cache"):
+        folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(data / "package_index.json", b'{"packages":[]}\n')
+    write_atomically(data / "library_index.json", b'{"libraries":[]}\n')
+    for name in ("serial-discovery", "mdns-discovery"):
+        tool = data / "packages" / "builtin" / "tools" / name / "0.0.0" / name
+        tool.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(tool, _EMPTY_DISCOVERY.encode(), mode=0o755)
+    for vendor in platform.iterdir():
+        if vendor.is_dir():
+            link = home / "user" / "hardware" / vendor.name
+            if link.is_symlink() and link.readlink() != vendor:
+                link.unlink()
+            if not link.is_symlink():
+                link.symlink_to(vendor, target_is_directory=True)
+
+
+def compile_arguments(
+    *,
+    fqbn: str,
+    sketch: Path,
+    build_path: Path,
+    library: Path | None,
+    properties: Mapping[str, str],
+    jobs: int,
+) -> tuple[str, ...]:
+    """The arguments of ``arduino-cli compile``, after the configuration."""
+    return (
+        "compile",
+        "--json",
+        "--fqbn",
+        fqbn,
+        "--build-path",
+        str(build_path),
+        "--jobs",
+        str(jobs),
+        *(("--library", str(library)) if library is not None else ()),
+        *(
+            argument
+            for key, value in properties.items()
+            for argument in ("--build-property", f"{key}={value}")
+        ),
+        str(sketch),
+    )
+
+
+def upload_arguments(
+    *, fqbn: str, address: str, input_dir: Path, properties: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """The arguments of ``arduino-cli upload``, after the configuration."""
+    return (
+        "upload",
+        "--json",
+        "--discovery-timeout",
+        DISCOVERY_TIMEOUT,
+        "--fqbn",
+        fqbn,
+        "-p",
+        address,
+        "--input-dir",
+        str(input_dir),
+        *(
+            argument
+            for key, value in (properties or {}).items()
+            for argument in ("--upload-property", f"{key}={value}")
+        ),
+    )
+
+
+def board_list_arguments() -> tuple[str, ...]:
+    """The arguments of ``arduino-cli board list``, after the configuration."""
+    return ("board", "list", "--json")
+
+
+def ctags_property() -> dict[str, str]:
+    """The build property that makes the CLI use the system's ctags; empty where it has its own."""
+    ctags = find_ctags()
+    return {} if ctags is None else {"tools.ctags.cmd.path": str(ctags)}
+
+
+def read_json(text: str, *, command: str) -> dict[str, object]:
+    """The JSON object that ``command`` printed; raises :class:`ToolError` for anything else."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ToolError(
+            f"'arduino-cli {command}' did not print JSON: {error}",
+            remedy="run 'hil doctor' to check which arduino-cli is used",
+            evidence=tuple(text.splitlines()[-8:]),
+        ) from error
+    if not isinstance(value, dict):
+        raise ToolError(
+            f"'arduino-cli {command}' printed JSON that is not an object",
+            remedy="run 'hil doctor' to check which arduino-cli is used",
+            evidence=tuple(text.splitlines()[-8:]),
+        )
+    return value
+
+
+def failure_text(done: process.Completed) -> str:
+    """What a failed call says of itself: compile failures print JSON on standard output,
+    upload and argument failures on standard error, and some print nothing at all.
+    """
+    pieces: list[str] = []
+    for text in (done.stdout, done.stderr):
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            pieces.append(text)
+            continue
+        if isinstance(value, dict):
+            pieces.extend(
+                str(value[key])
+                for key in ("compiler_out", "compiler_err", "stdout", "stderr", "error", "output")
+                if value.get(key)
+            )
+    return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(pieces))

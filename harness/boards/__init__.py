@@ -1,0 +1,1 @@
+"""Boards as data, and the Arduino platform's boards.txt that is generated from them."""

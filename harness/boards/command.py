@@ -1,0 +1,48 @@
+"""``hil boards``: every board, what it is, and whether it can run here."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from harness.boards.board import Board, load_boards
+from harness.doctor import why_not
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Hook ``hil boards`` into the command line."""
+    parser = commands.add_parser("boards", help="list the boards and whether each can run here")
+    parser.add_argument("--json", action="store_true", help="as data")
+    parser.set_defaults(func=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the list; always 0, since a board that cannot run here is no error."""
+    boards = load_boards()
+    reasons = {board.lane: why_not(board.lane) for board in boards}
+    if arguments.json:
+        print(json.dumps([_data(board, reasons[board.lane]) for board in boards], indent=1))
+        return 0
+    for board in boards:
+        versions = ", ".join(each.version for each in board.core_versions)
+        print(
+            f"{board.name:6} {board.lane.value:9} {board.core:12} {board.tier.value:9} {versions}"
+        )
+        print(f"       {board.title}; {board.fqbn}")
+        if reason := reasons[board.lane]:
+            print(f"       cannot run here: {reason}")
+    return 0
+
+
+def _data(board: Board, reason: str | None) -> dict[str, object]:
+    return {
+        "name": board.name,
+        "title": board.title,
+        "lane": board.lane.value,
+        "fqbn": board.fqbn,
+        "core": board.core,
+        "tier": board.tier.value,
+        "core_versions": [each.version for each in board.core_versions],
+        "runs_here": reason is None,
+        "why_not": reason,
+    }

@@ -1,0 +1,1 @@
+"""The Arduino library under test: from a checkout, a folder, a zip, or the executorch wheel."""

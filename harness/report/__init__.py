@@ -1,0 +1,1 @@
+"""From what was observed to a verdict, and from verdicts to reports."""

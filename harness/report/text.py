@@ -1,0 +1,71 @@
+"""A run as text for people: a table, and each verdict that is not *passed* with its remedy.
+
+What a device printed is hostile: control characters are escaped before they reach a terminal.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from harness.report.verdict import Diagnosis
+
+NOT_MEASURED = "not measured on this lane"
+COLOURS = {"passed": "green", "failed": "red", "fault": "magenta", "skipped": "yellow"}
+EVIDENCE_LINES = 14
+
+
+def printable(text: str, *, limit: int = 300) -> str:
+    """One line with control characters written out, cut at ``limit`` characters."""
+    safe = "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
+    return safe if len(safe) <= limit else f"{safe[:limit]} ... ({len(safe)} characters)"
+
+
+def table(runs: Iterable[Mapping[str, object]], *, width: int = 118, colour: bool = False) -> str:
+    """The measurements of one or several ``run.json`` records as a table."""
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("board", "model or sketch", "verdict", "output"):
+        grid.add_column(heading, overflow="fold")
+    for heading in ("flash B", "RAM B", "arena B", "instructions"):
+        grid.add_column(heading, justify="right", overflow="fold")
+    for run in runs:
+        measurements = run.get("measurements")
+        for each in measurements if isinstance(measurements, list) else ():
+            verdict = str(each.get("verdict") or "not run")
+            shade = COLOURS.get(verdict, "white")
+            counted = each.get("instructions")
+            grid.add_row(
+                str(run.get("board")),
+                escape(printable(str(each.get("subject")))),
+                f"[{shade}]{verdict}[/]",
+                escape(printable(str(each.get("output") or "-"), limit=60)),
+                _number(each.get("flash_bytes")),
+                _number(each.get("ram_bytes")),
+                _number(each.get("arena_bytes")),
+                _number(counted)
+                if counted is not None or run.get("lane") == "emulated"
+                else NOT_MEASURED,
+            )
+    stream = io.StringIO()
+    Console(file=stream, width=width, force_terminal=colour, no_color=not colour).print(grid)
+    return stream.getvalue().rstrip("\n")
+
+
+def _number(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else "-"
+
+
+def diagnosis_text(kind: str, diagnosis: Diagnosis) -> str:
+    """A verdict's diagnosis as a few lines: what, why, what to do, and what was seen."""
+    lines = [f"{kind} in {diagnosis.stage}: {printable(diagnosis.symptom, limit=1000)}"]
+    if diagnosis.cause != diagnosis.symptom:
+        lines.append(f"  cause:  {printable(diagnosis.cause, limit=1000)}")
+    lines.append(f"  remedy: {printable(diagnosis.remedy, limit=1000)}")
+    lines.extend(f"  | {printable(line)}" for line in diagnosis.evidence[-EVIDENCE_LINES:])
+    return "\n".join(lines)

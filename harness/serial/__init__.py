@@ -1,0 +1,1 @@
+"""A port, everything it said, and ``expect`` over what was kept."""

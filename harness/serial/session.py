@@ -1,0 +1,268 @@
+"""A conversation with a board: a reader that never loses a byte, and ``expect`` over what it kept.
+
+The port is read from :meth:`Session.start` on by a thread of its own, whoever else is busy: what a
+board says during an upload is kept.  ``expect`` moves a cursor over the transcript and consumes
+nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from types import TracebackType
+from typing import Self
+
+import pexpect
+
+from harness.clock import Deadline, monotonic_s
+from harness.errors import DeviceError, HilError
+from harness.serial.byte_stream import ByteStream, StreamGone
+from harness.serial.patterns import Patterns, PatternSet, compile_patterns
+from harness.serial.session_errors import (
+    BoardSilent,
+    ExpectTimeout,
+    StreamEnded,
+    broken_reader,
+    stream_ended,
+)
+from harness.serial.transcript import Transcript
+
+READ_BYTES = 65536
+POLL_S = 0.5
+"""How long one read waits; closing wakes it, so this bounds nothing that matters."""
+
+MATCH_SPAN_BYTES = 256 * 1024
+"""Longest stretch, of bytes searched before, that one match may begin in: it bounds the work per
+arriving byte when a board prints megabytes and nothing matches."""
+
+
+class Session:
+    """One open stream and its transcript; a context manager that starts and closes it."""
+
+    def __init__(self, stream: ByteStream, transcript: Transcript) -> None:
+        self.stream = stream
+        self.transcript = transcript
+        self.match: re.Match[bytes] | type[pexpect.TIMEOUT] | type[pexpect.EOF] | None = None
+        self.before: bytes = b""
+        self.after: bytes | type[pexpect.TIMEOUT] | type[pexpect.EOF] | None = None
+        self._cursor = 0
+        self._boot_offset = 0
+        self._arrived = threading.Condition()
+        self._last_rx_s = monotonic_s()
+        self._end: DeviceError | None = None
+        self._pending: HilError | None = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Begin to read; calling it again does nothing."""
+        if self._thread is None:
+            self._last_rx_s = monotonic_s()
+            name = f"read {self.stream.name}"
+            self._thread = threading.Thread(target=self._read, name=name, daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Close stream and transcript; both can be asked about what was kept."""
+        self._stop.set()
+        self.stream.close()
+        if self._thread is not None:
+            self._thread.join(timeout=5.0)
+        self.transcript.close()
+
+    @property
+    def cursor(self) -> int:
+        """Offset in the received bytes from which the next ``expect`` looks."""
+        return self._cursor
+
+    @property
+    def ended(self) -> bool:
+        """Whether the stream has ended; what was received can still be expected."""
+        with self._arrived:
+            return self._end is not None
+
+    def skip_received(self) -> bytes:
+        """Move the cursor past everything received so far, and return what it passed.
+
+        For the moment before a board is flashed or reset: see :meth:`received_since_boot`.
+        """
+        passed = self.transcript.received(self._cursor)
+        self._cursor = max(self._cursor, self.transcript.rx_start) + len(passed)
+        self._boot_offset = self._cursor
+        return passed
+
+    def received_since_boot(self) -> str:
+        """What came since :meth:`skip_received` was last called, as text for parsers."""
+        said = self.transcript.received(self._boot_offset)
+        return said.decode("utf-8", "backslashreplace")
+
+    def write(self, data: bytes) -> None:
+        """Send ``data``; it is in the transcript before it is on the wire."""
+        self._raise_pending()
+        self.transcript.append("tx", data)
+        try:
+            self.stream.write(data)
+        except StreamGone as error:
+            raise stream_ended(error, "the bench was writing to it", self.transcript) from error
+
+    def write_line(self, text: str) -> None:
+        """Send ``text`` as UTF-8 and a newline."""
+        self.write(text.encode("utf-8") + b"\n")
+
+    def wait_received(self, offset: int, timeout_s: float) -> bytes:
+        """Received bytes from ``offset`` on as soon as there are any; ``b""`` after the timeout.
+
+        Raises :class:`StreamEnded` when none can come any more.
+        """
+        self._raise_pending()
+        deadline = Deadline.after(timeout_s)
+        with self._arrived:
+            while True:
+                data = self.transcript.received(offset)
+                if data:
+                    return data
+                if self._end is not None:
+                    raise self._ended("nothing more can be read")
+                if deadline.expired:
+                    return b""
+                self._arrived.wait(min(deadline.remaining_s, 3600.0))
+
+    def expect(
+        self, patterns: Patterns, timeout_s: float = 30.0, idle_s: float | None = None
+    ) -> int:
+        """Wait until one of ``patterns`` is received after the cursor; return its number.
+
+        Sets ``match``, ``before`` (from the cursor to the match) and ``after`` (what matched), and
+        moves the cursor past the match.  ``timeout_s`` bounds the whole wait, ``idle_s`` the time
+        without a single byte.  Without ``pexpect.TIMEOUT`` or ``pexpect.EOF`` in the list raises
+        :class:`ExpectTimeout`, :class:`BoardSilent` or :class:`StreamEnded`, with the end of the
+        whole conversation as evidence.
+        """
+        return self._expect(compile_patterns(patterns), timeout_s, idle_s)
+
+    def expect_exact(
+        self, patterns: Patterns, timeout_s: float = 30.0, idle_s: float | None = None
+    ) -> int:
+        """:meth:`expect` for literal text."""
+        return self._expect(compile_patterns(patterns, exact=True), timeout_s, idle_s)
+
+    def _expect(self, wanted: PatternSet, timeout_s: float, idle_s: float | None) -> int:
+        self._raise_pending()
+        deadline = Deadline.after(timeout_s)
+        began_s = monotonic_s()
+        searched_to = self._cursor
+        while True:
+            start = max(self._cursor, searched_to - MATCH_SPAN_BYTES, self.transcript.rx_start)
+            # Looked at before the bytes, so that what came in time is always searched.
+            ended, late = self.ended, deadline.expired
+            idle = idle_s is not None and self._idle_since(began_s) >= idle_s
+            data = self.transcript.received(start)
+            found = wanted.search(data)
+            if found is not None:
+                self._take(found.match, start)
+                return found.index
+            searched_to = start + len(data)
+            if ended:
+                return self._at_end(wanted)
+            if late:
+                return self._at_timeout(wanted, f"within {timeout_s:g} s")
+            if idle:
+                return self._at_timeout(wanted, f"and nothing at all came for {idle_s:g} s")
+            wait_s = deadline.remaining_s
+            if idle_s is not None:
+                wait_s = min(wait_s, idle_s - self._idle_since(began_s))
+            self._wait_beyond(searched_to, wait_s)
+
+    def _wait_beyond(self, offset: int, wait_s: float) -> None:
+        with self._arrived:
+            if self.transcript.rx_length <= offset and self._end is None and wait_s > 0:
+                self._arrived.wait(min(wait_s, 3600.0))
+
+    def _idle_since(self, began_s: float) -> float:
+        return monotonic_s() - max(self._last_rx_s, began_s)
+
+    def _take(self, match: re.Match[bytes], start: int) -> None:
+        self.match = match
+        self.before = self.transcript.received(self._cursor, start + match.start())
+        self.after = match.group(0)
+        self._cursor = start + match.end()
+
+    def _at_timeout(self, wanted: PatternSet, when: str) -> int:
+        self.match = self.after = pexpect.TIMEOUT
+        self.before = self.transcript.received(self._cursor)
+        if wanted.timeout_index is not None:
+            return wanted.timeout_index
+        if self.transcript.rx_length == 0:
+            raise BoardSilent(
+                f"the board on {self.stream.name!r} sent nothing: {wanted.shown} was expected"
+                f" and did not come {when}",
+                remedy="check that a sketch is flashed and prints to this port (on a Uno Q, Serial"
+                " needs Arduino_RouterBridge); reset the board; a fatal assertion before the first"
+                " print is silent, too",
+                evidence=("(no byte was received)", *self.transcript.tail()),
+            )
+        raise ExpectTimeout(
+            f"the board on {self.stream.name!r} did not print {wanted.shown} {when}",
+            remedy="read the conversation from its end: a board that stops in the middle has"
+            " crashed or failed an assertion, which parks it with interrupts off",
+            evidence=self.transcript.tail(),
+        )
+
+    def _at_end(self, wanted: PatternSet) -> int:
+        self.match = self.after = pexpect.EOF
+        self.before = self.transcript.received(self._cursor)
+        if wanted.eof_index is not None:
+            self._cursor = self.transcript.rx_length
+            return wanted.eof_index
+        raise self._ended(f"{wanted.shown} was expected")
+
+    def _ended(self, doing: str) -> StreamEnded:
+        assert self._end is not None
+        return stream_ended(self._end, doing, self.transcript)
+
+    def _raise_pending(self) -> None:
+        with self._arrived:
+            pending, self._pending = self._pending, None
+        if pending is not None:
+            raise pending
+
+    def _read(self) -> None:
+        while not self._stop.is_set():
+            try:
+                data = self.stream.read(READ_BYTES, POLL_S)
+            except DeviceError as error:
+                self._finish(error)
+                return
+            except Exception as error:  # a reader that dies unseen would look like a silent board
+                self._finish(broken_reader(self.stream.name, error))
+                return
+            if data:
+                self._keep(data)
+
+    def _keep(self, data: bytes) -> None:
+        pending: HilError | None = None
+        try:
+            self.transcript.append("rx", data)
+        except HilError as error:
+            pending = error
+        with self._arrived:
+            self._last_rx_s = monotonic_s()
+            self._pending = self._pending or pending
+            self._arrived.notify_all()
+
+    def _finish(self, error: DeviceError) -> None:
+        with self._arrived:
+            self._end = error
+            self._arrived.notify_all()
