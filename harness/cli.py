@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 from harness import test_command
 from harness.boards import command as boards_command
-from harness.doctor_command import add_parser as add_doctor
 from harness.emulator.command import add_parser as add_emulate
 from harness.errors import HilError, UsageError
+from harness.machine.command import add_parser as add_doctor
 from harness.preflight.command import add_parser as add_preflight
 from harness.report.text import printable
 from harness.report.verdict import EXIT_FAULT, EXIT_INTERRUPTED, EXIT_USAGE

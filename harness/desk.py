@@ -33,12 +33,11 @@ class Station:
     plugged: PluggedBoard | None
     own: bool
     running: Firmware | None = None
-    _booted_at: int = 0
 
     def flash(self, cli: ArduinoCli, firmware: Firmware) -> None:
         """Upload ``firmware`` and forget what the board said before it started."""
         self.running = None
-        self._forget()
+        self.session.skip_received()
         upload(
             cli,
             self.board,
@@ -56,16 +55,8 @@ class Station:
                 f"board {self.board.name!r} cannot be reset from here",
                 remedy="press its reset button",
             )
-        self._forget()
-        self.plugged.reset()
-
-    def _forget(self) -> None:
         self.session.skip_received()
-        self._booted_at = self.session.cursor
-
-    def received_since_boot(self) -> str:
-        """What the board has printed since the last upload or reset, as text."""
-        return self.session.transcript.received(self._booted_at).decode("utf-8", "replace")
+        self.plugged.reset()
 
     def require_alive(self) -> None:
         """Raise :class:`DeviceError` when the emulator behind a virtual board has died."""

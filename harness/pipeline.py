@@ -19,10 +19,10 @@ from harness.arduino.cli import ArduinoCli, open_cli
 from harness.arduino.precompiled import link_library
 from harness.arduino.sketch import Sketch
 from harness.boards.board import Board, CoreVersion, Lane
-from harness.config import how_to_configure
 from harness.desk import Desk, Station
 from harness.errors import CapabilityMissing, DutFailure, HilError, in_stage
 from harness.library.resolve import Library, resolve_library
+from harness.machine.config import how_to_configure
 from harness.model import export as model
 from harness.model.export import ExportTarget, ModelArtifact
 from harness.preflight import check as preflight

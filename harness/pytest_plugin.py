@@ -16,11 +16,11 @@ from harness.arduino.build import Firmware
 from harness.arduino.sketch import Sketch, read_sketch
 from harness.boards.board import Board, find_board
 from harness.clock import wall_iso
-from harness.config import load_config
 from harness.desk import Desk
 from harness.errors import UsageError
 from harness.library.provenance import to_json
 from harness.library.resolve import Library, exporter_mismatch
+from harness.machine.config import load_config
 from harness.model.export import MODEL_NAMES, ModelArtifact
 from harness.pipeline import Bench, Request
 from harness.report.pytest_verdicts import BENCH, RECORD, VerdictHooks, subject_of

@@ -12,9 +12,9 @@ from pathlib import Path
 from harness import process
 from harness.boards.board import find_board
 from harness.clock import wall_iso
-from harness.config import load_config
-from harness.doctor import why_not
 from harness.errors import UsageError
+from harness.machine.config import load_config
+from harness.machine.doctor import why_not
 from harness.paths import suite_dir
 from harness.report.text import table
 from harness.report.verdict import EXIT_FAULT, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE

@@ -26,11 +26,11 @@ from harness.arduino.footprint import Footprint
 from harness.arduino.sketch import Sketch, stage
 from harness.boards.board import Board
 from harness.errors import BenchError, DutFailure, ToolError
+from harness.machine.tool import toolchain_identity
 from harness.paths import cache_dir, platform_dir
 from harness.storage import cache
 from harness.storage.digest import text_digest, tree_digest
 from harness.storage.lock import hold
-from harness.tool import toolchain_identity
 
 COMPILE_TIMEOUT_S = 900.0
 """A cold compile of the library's 358 sources took 144 s on two cores; others are slower."""

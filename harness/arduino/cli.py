@@ -16,10 +16,10 @@ from pathlib import Path
 
 from harness import process
 from harness.errors import ToolError
+from harness.machine.tool import find_arduino_cli, find_ctags
 from harness.paths import cache_dir, platform_dir
 from harness.storage.cache import write_atomically
 from harness.storage.digest import text_digest
-from harness.tool import find_arduino_cli, find_ctags
 
 DISCOVERY_TIMEOUT = "10s"
 """With the CLI's own 1 s a slow discovery is missed without a word, and the upload tool then gets

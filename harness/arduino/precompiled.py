@@ -22,11 +22,11 @@ from harness.arduino.sketch import read_sketch, stage
 from harness.boards.board import Board
 from harness.errors import ToolError
 from harness.library.resolve import Library
+from harness.machine.tool import archiver
 from harness.paths import cache_dir, sketches_dir
 from harness.storage import cache
 from harness.storage.digest import text_digest
 from harness.storage.lock import hold
-from harness.tool import archiver
 
 _COMPILED_SUFFIXES = frozenset({".c", ".cpp", ".cc", ".cxx", ".S", ".s"})
 REFERENCE_SKETCH = "reference"

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from harness.boards.board import Board, load_boards
-from harness.doctor import why_not
+from harness.machine.doctor import why_not
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

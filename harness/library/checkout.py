@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import process
-from harness.config import how_to_configure
 from harness.errors import CapabilityMissing, ToolError, UsageError
+from harness.machine.config import how_to_configure
 from harness.paths import cache_dir
 from harness.storage.digest import (
     NOT_CONTENT,

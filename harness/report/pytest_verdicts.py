@@ -103,6 +103,9 @@ class VerdictHooks:
 
     def _keep_evidence(self, item: pytest.Item, made: pytest.TestReport, text: str) -> None:
         station = self._bench.desk.current
+        if station is not None and made.failed:
+            # Whatever state the board is in now, the next case starts from a flash.
+            station.running = None
         since = item.stash.get(_OFFSET, 0)
         said = station.session.transcript.received(since) if station is not None else b""
         made.sections.append(("hil diagnosis", text))

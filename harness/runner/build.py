@@ -17,7 +17,11 @@ from harness.paths import sketches_dir
 RAM_FOR_SKETCH_BYTES = 16 * 1024
 """RAM the runner itself and the core's statics take, kept out of the arena: 6 to 12 KB measured."""
 
-MAX_ARENA_BYTES = 512 * 1024
+MAX_ARENA_BYTES = 1024 * 1024
+
+INPUT_ALIGNMENT = 16
+GUARD_BYTES = 64
+"""Of the runner's block: see docs/protocol.md."""
 
 
 def arena_bytes(artifact: ModelArtifact, board: Board) -> int:
@@ -27,7 +31,9 @@ def arena_bytes(artifact: ModelArtifact, board: Board) -> int:
     """
     core = board.default_core_version
     room = core.ram_bytes - core.stack_bytes - core.heap_bytes - RAM_FOR_SKETCH_BYTES
-    wanted = -(-artifact.arena_hint_bytes // 1024) * 1024
+    # The runner keeps its inputs and a guard behind the arena, in the same block.
+    inputs = sum(-(-spec.nbytes // INPUT_ALIGNMENT) * INPUT_ALIGNMENT for spec in artifact.inputs)
+    wanted = -(-(artifact.arena_hint_bytes + inputs + GUARD_BYTES) // 1024) * 1024
     if wanted > room:
         raise CapabilityMissing(
             f"model {artifact.name!r} needs an arena of about {wanted} B and board"

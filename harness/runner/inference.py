@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 
 from harness.errors import DutFailure, UsageError
@@ -27,6 +28,13 @@ def greet(session: Session, nonce: str, model: ModelArtifact) -> Runner:
             f"the runner carries model {info.model_digest!r}, not {model.name!r}"
             f" ({model.digest[:16]!r})",
             remedy="build and upload again; the build is stale",
+        )
+    if info.model_crc32 != zlib.crc32(model.pte.read_bytes()):
+        raise DutFailure(
+            f"the program of model {model.name!r} in the board's flash is not the exported one:"
+            f" its CRC-32 is {info.model_crc32:#010x}",
+            remedy="build and upload again; a program carries no checksum of its own and would"
+            " just answer wrongly",
         )
     return runner
 

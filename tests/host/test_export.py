@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from harness import process
-from harness.config import load_config
 from harness.errors import BenchError, UsageError
+from harness.machine.config import load_config
 from harness.model.child import Job, _environment, run_exports
 from harness.model.export import PORTABLE, ExportTarget, ModelArtifact, export_models, model_names
 from harness.model.seeded import seeded_bytes

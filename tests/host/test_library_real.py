@@ -8,9 +8,9 @@ import pytest
 
 from harness.boards.board import Lane
 from harness.clock import monotonic_s
-from harness.config import how_to_configure, load_config
 from harness.library.checkout import git, open_checkout
 from harness.library.resolve import Library, resolve_library
+from harness.machine.config import how_to_configure, load_config
 from harness.storage.digest import metadata_digest, tree_digest
 
 WARM_S = 0.5

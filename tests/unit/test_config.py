@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.config import how_to_configure, load_config
 from harness.errors import UsageError
+from harness.machine.config import how_to_configure, load_config
 
 
 @pytest.fixture

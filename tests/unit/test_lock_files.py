@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.tool import ARDUINO_CLI_VERSION
+from harness.machine.tool import ARDUINO_CLI_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = (
