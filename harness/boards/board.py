@@ -56,13 +56,15 @@ class SerialFacts:
 class Budget:
     """Flash and RAM a sketch may take on one core version, in bytes, and where the figure is from.
 
-    ``flash_bytes`` and ``ram_bytes`` are upper limits; ``published_*`` are what was reported by
-    ``source`` for comparison and are never asserted on another board.
+    ``flash_bytes`` and ``ram_bytes`` are upper limits.  ``measured_*`` are what ``source`` found,
+    from which the limits were chosen; they are compared across boards, never asserted.
     """
 
     sketch: str
     flash_bytes: int
     ram_bytes: int
+    measured_flash_bytes: int
+    measured_ram_bytes: int
     source: str
 
 
@@ -132,6 +134,11 @@ class Board:
     core_versions: tuple[CoreVersion, ...]
     notes: tuple[str, ...]
     path: Path
+
+    @property
+    def platform(self) -> str:
+        """Vendor and architecture of its Arduino platform, e.g. ``arduino:zephyr``."""
+        return ":".join(self.fqbn.split(":")[:2])
 
     @property
     def default_core_version(self) -> CoreVersion:
@@ -259,6 +266,8 @@ def _core_version(table: Table) -> CoreVersion:
                 sketch=each.text("sketch"),
                 flash_bytes=each.whole("flash_bytes", least=1),
                 ram_bytes=each.whole("ram_bytes", least=1),
+                measured_flash_bytes=each.whole("measured_flash_bytes", least=1),
+                measured_ram_bytes=each.whole("measured_ram_bytes", least=1),
                 source=each.text("source"),
             )
             for each in table.tables("budget", optional=True)

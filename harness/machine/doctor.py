@@ -114,7 +114,7 @@ def needed(boards: tuple[Board, ...], config: Config) -> tuple[Need, ...]:
     machines = {
         board.emulation.machine: board.name for board in boards if board.emulation is not None
     }
-    cores = sorted({board.fqbn.rsplit(":", 1)[0] for board in boards if board.lane in HARDWARE})
+    cores = sorted({board.platform for board in boards if board.lane in HARDWARE})
     return (
         *(
             Need(f"Python package {name}", ALL, partial(machine.python_package, name))

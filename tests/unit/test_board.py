@@ -59,6 +59,11 @@ def test_adding_a_board_is_adding_one_file(tmp_path: Path) -> None:
     assert "mine.build.mcu=cortex-m33" in boards_txt(load_boards(tmp_path))
 
 
+def test_menu_options_of_an_fqbn_are_no_part_of_its_platform() -> None:
+    assert find_board("unoq").platform == "arduino:zephyr"
+    assert "link_mode=static" in find_board("unoq").fqbn
+
+
 def test_unknown_board_names_the_close_one() -> None:
     with pytest.raises(UsageError, match=r"there is no board 'm34'; did you mean 'm3"):
         find_board("m34")
