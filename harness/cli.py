@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from harness import test_command
+from harness.arduino.command import add_parser as add_env
 from harness.boards import command as boards_command
 from harness.emulator.command import add_parser as add_emulate
 from harness.errors import HilError, UsageError
@@ -40,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         test_command.add_demo_parser,
         boards_command.add_parser,
         add_emulate,
+        add_env,
         add_preflight,
         add_doctor,
     ):

@@ -18,7 +18,6 @@ from harness.arduino import compile_failure, footprint
 from harness.arduino.cli import (
     ArduinoCli,
     compile_arguments,
-    ctags_property,
     failure_text,
     read_json,
 )
@@ -189,7 +188,7 @@ def invoke(
 ) -> Compiled:
     """Call arduino-cli once and check what it says it did."""
     build_path.mkdir(parents=True, exist_ok=True)
-    properties = {**ctags_property(), **board_properties(board, staged, library)}
+    properties = board_properties(board, staged, library)
     arguments = compile_arguments(
         fqbn=board.fqbn,
         sketch=staged,

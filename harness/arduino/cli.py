@@ -25,6 +25,8 @@ DISCOVERY_TIMEOUT = "10s"
 """With the CLI's own 1 s a slow discovery is missed without a word, and the upload tool then gets
 ``{upload.port.properties.serialNumber}`` unexpanded."""
 
+_LAYOUT = 2
+
 _EMPTY_DISCOVERY = """#!/bin/sh
 # Speaks the pluggable discovery protocol and finds nothing, so that the CLI looks for no download.
 while read -r command _; do
@@ -90,6 +92,7 @@ def open_cli() -> ArduinoCli:
 
 def _configuration(home: Path) -> str:
     lines = [
+        f"# folders laid out as of {_LAYOUT}: a change of this line lays them out again",
         "directories:",
         f"  data: {json.dumps(str(home / 'data'))}",
         f"  downloads: {json.dumps(str(home / 'downloads'))}",
@@ -119,13 +122,20 @@ def _lay_out(home: Path, platform: Path) -> None:
         tool = data / "packages" / "builtin" / "tools" / name / "0.0.0" / name
         tool.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(tool, _EMPTY_DISCOVERY.encode(), mode=0o755)
+    # A packager's ctags in the place of the CLI's own, which it would try to download.
+    if (ctags := find_ctags()) is not None:
+        _link(data / "packages" / "builtin" / "tools" / "ctags" / "5.8-arduino11" / "ctags", ctags)
     for vendor in platform.iterdir():
         if vendor.is_dir():
-            link = home / "user" / "hardware" / vendor.name
-            if link.is_symlink() and link.readlink() != vendor:
-                link.unlink()
-            if not link.is_symlink():
-                link.symlink_to(vendor, target_is_directory=True)
+            _link(home / "user" / "hardware" / vendor.name, vendor)
+
+
+def _link(link: Path, target: Path) -> None:
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if link.is_symlink() and link.readlink() != target:
+        link.unlink()
+    if not link.is_symlink():
+        link.symlink_to(target)
 
 
 def compile_arguments(
@@ -183,12 +193,6 @@ def upload_arguments(
 def board_list_arguments() -> tuple[str, ...]:
     """The arguments of ``arduino-cli board list``, after the configuration."""
     return ("board", "list", "--json")
-
-
-def ctags_property() -> dict[str, str]:
-    """The build property that makes the CLI use the system's ctags; empty where it has its own."""
-    ctags = find_ctags()
-    return {} if ctags is None else {"tools.ctags.cmd.path": str(ctags)}
 
 
 def read_json(text: str, *, command: str) -> dict[str, object]:

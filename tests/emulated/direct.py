@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness import process
-from harness.arduino.cli import compile_arguments, ctags_property, failure_text, open_cli
+from harness.arduino.cli import compile_arguments, failure_text, open_cli
 from harness.boards.board import Board
 from harness.clock import Deadline
 from harness.errors import CapabilityMissing
@@ -45,7 +45,7 @@ def compile_sketch(
         sketch=sketch,
         build_path=build_path,
         library=library,
-        properties=ctags_property(),
+        properties={},
         jobs=2,
     )
     return open_cli().run(arguments, timeout_s=COMPILE_TIMEOUT_S)

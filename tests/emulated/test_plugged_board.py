@@ -206,13 +206,9 @@ def test_arduino_cli_lists_compiles_and_uploads(run_dir: Path, tmp_path: Path) -
     sketch = tmp_path / "said" / "said.ino"
     sketch.parent.mkdir()
     sketch.write_text(SKETCH)
-    ctags = [f"{key}={value}" for key, value in arduino_cli.ctags_property().items()]
-    properties = [each for one in ctags for each in ("--build-property", one)]
     for fqbn, plugged in ((boards[0].fqbn, boards[:2]), (boards[2].fqbn, boards[2:])):
         build = str(tmp_path / fqbn.rpartition(":")[2])
-        made = run_cli(
-            cli, "compile", "--fqbn", fqbn, "--build-path", build, *properties, str(sketch.parent)
-        )
+        made = run_cli(cli, "compile", "--fqbn", fqbn, "--build-path", build, str(sketch.parent))
         assert made.ok, made.tail()
         for each in plugged:
             with open_port(each) as port:

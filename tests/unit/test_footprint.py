@@ -35,7 +35,9 @@ def test_changed_ceiling_is_said_with_both_numbers() -> None:
 
 
 def test_budget_is_a_limit_not_a_wish() -> None:
-    budget = Budget("KeywordSpotting", 100, 50, measured_flash_bytes=90, measured_ram_bytes=40, source="test")
+    budget = Budget(
+        "KeywordSpotting", 100, 50, measured_flash_bytes=90, measured_ram_bytes=40, source="test"
+    )
     check_budget(Footprint(100, 1000, 50, 1000), budget)
     with pytest.raises(DutFailure, match=r"takes 101 B of flash, 1 B over its budget of 100 B"):
         check_budget(Footprint(101, 1000, 50, 1000), budget)
