@@ -68,6 +68,11 @@ class Bench:
     @property
     def cli(self) -> ArduinoCli:
         """The bench's arduino-cli."""
+        if self.board.lane is Lane.HARDWARE:
+            raise CapabilityMissing(
+                f"board {self.board.name!r} is data only so far: the bench cannot upload to it yet",
+                remedy="run an emulated board with the same core, e.g. m33",
+            )
         if self._cli is None:
             with in_stage("build"):
                 self._cli = open_cli()

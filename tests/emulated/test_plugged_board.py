@@ -20,7 +20,7 @@ from harness.clock import Deadline, monotonic_s, pause
 from harness.emulator import autopsy
 from harness.emulator.client import PluggedBoard, plug_in, plugged_boards
 from harness.emulator.reply import ChipState
-from harness.errors import CapabilityMissing, DeviceError, ToolError, UsageError
+from harness.errors import CapabilityMissing, DeviceError, DutFailure, ToolError, UsageError
 from tests.emulated.bare_firmware import build_arm, build_native
 
 SKETCH = """
@@ -127,7 +127,7 @@ def test_qemu_that_gives_up_leaves_its_last_words(
 ) -> None:
     board.flash(locked_up(firmware, tmp_path / "wiped.elf"))
     wait_until(lambda: board.status().state is ChipState.DIED)
-    with pytest.raises(DeviceError, match="SIGABRT") as caught:
+    with pytest.raises(DutFailure, match="locked up") as caught:
         board.status().check_alive(board.serial_number)
     assert "Lockup" in caught.value.evidence[0]
 
