@@ -11,6 +11,7 @@
 #include "../hal.h"
 #include "../hil_board.h"
 #include "registers.h"
+#include "sleeping.h"
 
 namespace {
 
@@ -123,21 +124,26 @@ void sleep_ns(uint64_t duration_ns) {
 
 }  // namespace
 
+hil::Sleeping::Sleeping() : counted_(instructions_at(precise_ns())) {}
+
+hil::Sleeping::~Sleeping() {
+  base_ns = precise_ns();
+  base_instructions = counted_;
+}
+
 namespace hil::hal {
 
 uint64_t time_ns() { return to_ns(ticks()); }
 
 void wait_ns(uint64_t duration_ns) {
   const uint64_t deadline = time_ns() + duration_ns;
-  const int64_t before = instructions_at(precise_ns());
+  const Sleeping sleeping;
   for (uint64_t now = time_ns(); now < deadline; now = time_ns()) {
     const uint64_t left = deadline - now;
     if (left >= 2 * kArmingNs) {
       sleep_ns(left - kArmingNs < kLongestSleepNs ? left - kArmingNs : kLongestSleepNs);
     }
   }
-  base_ns = precise_ns();
-  base_instructions = before;
 }
 
 void interrupts_off() { __asm volatile("cpsid i" ::: "memory"); }

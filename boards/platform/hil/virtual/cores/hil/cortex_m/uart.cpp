@@ -7,6 +7,7 @@
 
 #include "../hal.h"
 #include "registers.h"
+#include "sleeping.h"
 
 namespace {
 
@@ -90,6 +91,7 @@ void serial_write(const uint8_t* data, size_t size) {
 }
 
 void serial_wait() {
+  const Sleeping sleeping;
   while (serial_available() == 0) {
     const InterruptsOff off;
     if (serial_available() == 0) {
