@@ -7,13 +7,15 @@ import json
 import sys
 from pathlib import Path
 
-from harness.boards.board import Board, find_board
+from harness.boards.board import Board, Lane, find_board
 from harness.errors import UsageError
+from harness.library.resolve import resolve_library
+from harness.machine.config import load_config
 from harness.preflight.check import PreflightResult, preflight, unreadable
 from harness.preflight.finding import PreflightVerdict
 from harness.preflight.model_file import read_model
 from harness.preflight.program import NotAProgram
-from harness.preflight.registration import read_registration
+from harness.preflight.registration import Registration, read_registration
 from harness.report.verdict import EXIT_FAILED, EXIT_PASSED, EXIT_USAGE
 
 FEEDERS = ("etmodel", "runner", "none")
@@ -30,6 +32,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("model", type=Path, help="a .pte file, or a model.h made from one")
     parser.add_argument(
         "--library", type=Path, metavar="DIR", help="a built ExecuTorch Arduino library"
+    )
+    parser.add_argument(
+        "--executorch",
+        type=Path,
+        metavar="DIR",
+        help="an ExecuTorch checkout, whose library is assembled; the configured one is used"
+        " where neither is given",
     )
     parser.add_argument("--board", metavar="NAME", help="a board of boards/")
     parser.add_argument("--core-version", metavar="VERSION", help="of the board's Arduino core")
@@ -73,8 +82,7 @@ def _check(arguments: argparse.Namespace) -> PreflightResult:
             "a core version was given without a board", remedy="name the board with --board"
         )
     core = board.core_version(arguments.core_version) if board else None
-    library = arguments.library
-    registration = None if library is None else read_registration(library)
+    registration, notes = _registration(arguments.library, arguments.executorch)
     try:
         model = read_model(arguments.model)
     except NotAProgram as error:
@@ -88,7 +96,33 @@ def _check(arguments: argparse.Namespace) -> PreflightResult:
         arena_bytes=arguments.arena_bytes,
         feeder=arguments.feeder,
     )
-    return result.with_notes(model.notes)
+    return result.with_notes((*notes, *model.notes))
+
+
+def _registration(
+    library: Path | None, executorch: Path | None
+) -> tuple[Registration | None, tuple[str, ...]]:
+    """What the named library registers, or that of the named or configured checkout."""
+    if library is not None and executorch is not None:
+        raise UsageError(
+            "a library and a checkout were given", remedy="give either --library or --executorch"
+        )
+    checkout = None
+    if library is None:
+        checkout = load_config(executorch=executorch).executorch
+        if checkout is None:
+            return None, ("not checked against a library: give --library DIR or --executorch DIR",)
+        assembled = resolve_library(
+            executorch=checkout,
+            library=None,
+            root_ops=None,
+            all_ops=False,
+            lane=Lane.EMULATED,
+            progress=lambda line: None,  # noqa: ARG005
+        )
+        assert assembled is not None, "a checkout gives a library"
+        library = assembled.path
+    return read_registration(library), (f"checked against the library of {checkout or library}",)
 
 
 def _print(model: Path, result: PreflightResult) -> None:

@@ -1,10 +1,12 @@
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from harness import paths, process
+from harness.emulator.folder import OwnerId
 
 TOOL = paths.platform_dir() / "hil" / "virtual" / "tools" / "discovery.py"
 
@@ -56,3 +58,38 @@ def test_command_out_of_place_is_an_error(
 
 def test_end_of_input_ends_it(tmp_path: Path) -> None:
     assert talk(run_dir=tmp_path) == []
+
+
+def test_no_port_is_announced_before_the_cli_has_opened_its_event_channel(tmp_path: Path) -> None:
+    # arduino-cli drops what comes with the answer to START_SYNC, and then waits out its timeout.
+    plugged(tmp_path)
+    messages = talk('HELLO 1 "arduino-cli 1.5.1"', "START_SYNC", run_dir=tmp_path)
+    assert [each["eventType"] for each in messages] == ["hello", "start_sync"]
+    child = process.spawn(
+        [sys.executable, "-I", "-S", "-E", str(TOOL)],
+        stdin=process.PIPE,
+        env={"HIL_RUN_DIR": str(tmp_path)},
+    )
+    try:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(b'HELLO 1 "arduino-cli 1.5.1"\nSTART_SYNC\n')
+        assert json.loads(child.stdout.readline())["eventType"] == "hello"
+        assert json.loads(child.stdout.readline())["eventType"] == "start_sync"
+        assert json.loads(child.stdout.readline())["eventType"] == "add"
+    finally:
+        process.end(child)
+
+
+def plugged(run_dir: Path) -> None:
+    """A board that looks plugged in: owned by this process."""
+    folder = run_dir / "boards" / "HILM330001"
+    folder.mkdir(parents=True)
+    owner = OwnerId.of(os.getpid())
+    record = {
+        "board": "m33", "fqbn": "hil:virtual:m33", "address": str(folder / "tty"),
+        "vid": "0x1209", "pid": "0x0033", "serial_number": "HILM330001", "label": "test",
+        "pid_of_owner": owner.pid, "owner_started": owner.started,
+        "control": str(folder / "control.sock"), "started": "2026-01-01T00:00:00+00:00",
+    }  # fmt: skip
+    (folder / "board.json").write_text(json.dumps(record), encoding="utf-8")

@@ -359,3 +359,19 @@ def test_a_wrong_argument_is_usage_and_with_json_data(
     printed = json.loads(capsys.readouterr().out)
     assert printed["verdict"] is None
     assert "none.pte" in printed["error"]
+
+
+def test_without_any_library_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.pte"
+    path.write_bytes(add_program().build())
+    assert command(str(path)) == 0
+    assert "not checked against a library" in capsys.readouterr().out
+
+
+def test_a_checkout_that_is_none_is_a_usage_error(tmp_path: Path) -> None:
+    path = tmp_path / "model.pte"
+    path.write_bytes(add_program().build())
+    with pytest.raises(UsageError, match="no-such-folder"):
+        command(str(path), "--executorch", str(tmp_path / "no-such-folder"))
+    with pytest.raises(UsageError, match="a library and a checkout were given"):
+        command(str(path), "--executorch", "a", "--library", "b")

@@ -14,6 +14,11 @@ import os
 import select
 import sys
 
+SETTLE_S = 0.05
+"""Seconds between the answer to START_SYNC and the first event: arduino-cli opens its channel for
+events only after it has read that answer, and drops what came with it.  Without this, 7 of 25
+uploads waited out their discovery timeout of 10 s."""
+
 WATCH_S = 0.2
 """Seconds between two looks while ports are watched (START_SYNC)."""
 
@@ -94,6 +99,7 @@ class Discovery:
     def __init__(self):
         self.state = "new"
         self.known = {}
+        self.settle = False
 
     def command(self, line):
         """Answer one line; False when the discovery must end."""
@@ -131,7 +137,7 @@ class Discovery:
         else:
             self.state = "started" if word == "START" else "watching"
             send(event, message="OK")
-            self.look()
+            self.settle = self.state == "watching"
         return True
 
     def look(self):
@@ -155,7 +161,8 @@ def main():
     held = b""
     while True:
         watching = discovery.state == "watching"
-        if select.select([0], [], [], WATCH_S if watching else None)[0]:
+        wait_s = SETTLE_S if discovery.settle else WATCH_S
+        if select.select([0], [], [], wait_s if watching else None)[0]:
             piece = os.read(0, 4096)
             if not piece:
                 return
@@ -165,6 +172,7 @@ def main():
                 if not discovery.command(line.decode("utf-8", "replace").strip()):
                     return
         else:
+            discovery.settle = False
             discovery.look()
 
 
