@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from harness import test_command
-from harness.arduino.command import add_parser as add_env
-from harness.boards import command as boards_command
-from harness.emulator.command import add_parser as add_emulate
 from harness.errors import HilError, UsageError
-from harness.machine.command import add_parser as add_doctor
-from harness.preflight.command import add_parser as add_preflight
 from harness.report.text import printable
 from harness.report.verdict import EXIT_FAULT, EXIT_INTERRUPTED, EXIT_USAGE
 
@@ -27,6 +22,28 @@ exit codes:
 """
 
 
+COMMANDS = {
+    "test": ("harness.test_command", "add_test_parser"),
+    "demo": ("harness.test_command", "add_demo_parser"),
+    "boards": ("harness.boards.command", "add_parser"),
+    "emulate": ("harness.emulator.command", "add_parser"),
+    "env": ("harness.arduino.command", "add_parser"),
+    "preflight": ("harness.preflight.command", "add_parser"),
+    "doctor": ("harness.machine.command", "add_parser"),
+}
+"""Module and function that hook each command into the command line."""
+
+Adder = Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None]
+
+
+def _adders(command: str) -> Iterator[Adder]:
+    """Only what the command needs is imported; for the overview, or a wrong word, everything."""
+    wanted = [COMMANDS[command]] if command in COMMANDS else COMMANDS.values()
+    for module, function in wanted:
+        add: Adder = getattr(importlib.import_module(module), function)
+        yield add
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; no error leaves as a traceback."""
     parser = argparse.ArgumentParser(
@@ -36,17 +53,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for add in (
-        test_command.add_test_parser,
-        test_command.add_demo_parser,
-        boards_command.add_parser,
-        add_emulate,
-        add_env,
-        add_preflight,
-        add_doctor,
-    ):
+    words = list(sys.argv[1:] if argv is None else argv)
+    for add in _adders(words[0] if words else ""):
         add(commands)
-    arguments = parser.parse_args(argv)
+    passed_on: list[str] = []
+    if words[:1] == ["test"] and "--" in words:
+        # By hand: argparse does not take a list after -- where options stand before it.
+        at = words.index("--")
+        words, passed_on = words[:at], words[at + 1 :]
+    arguments = parser.parse_args(words)
+    if passed_on:
+        arguments.pytest = passed_on
     run: Callable[[argparse.Namespace], int] = arguments.func
     try:
         return run(arguments)

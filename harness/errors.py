@@ -16,8 +16,11 @@ class HilError(Exception):
     """Base of every error that the bench raises on purpose.
 
     Cause: :attr:`cause` where it is known apart from the message.  Remedy: :attr:`remedy`, which
-    is never empty.  :attr:`stage` is the pipeline's stage, set by :func:`in_stage`.
+    is never empty.  :attr:`stage` is the pipeline's stage: that of a class whose errors come from
+    one stage only, or set by :func:`in_stage`.
     """
+
+    stage: str | None = None
 
     def __init__(
         self, message: str, *, remedy: str, evidence: tuple[str, ...] = (), cause: str = ""
@@ -27,7 +30,6 @@ class HilError(Exception):
         self.remedy = remedy
         self.evidence = evidence
         self.cause = cause
-        self.stage: str | None = None
 
     def __str__(self) -> str:
         return self.message

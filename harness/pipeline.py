@@ -8,11 +8,12 @@ method is one stage or a short chain of them, and each marks the errors that lea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness import process
 from harness.arduino import build, footprint, sketch
 from harness.arduino.build import Firmware, LinkLibrary
 from harness.arduino.cli import ArduinoCli, open_cli
@@ -23,13 +24,18 @@ from harness.desk import Desk, Station
 from harness.errors import CapabilityMissing, DutFailure, HilError, in_stage
 from harness.library.resolve import Library, resolve_library
 from harness.machine.config import how_to_configure
+from harness.model import ahead
 from harness.model import export as model
 from harness.model.export import ExportTarget, ModelArtifact
+from harness.paths import cache_dir
 from harness.preflight import check as preflight
+from harness.preflight.check import PreflightResult
+from harness.preflight.finding import PreflightVerdict
 from harness.preflight.registration import read_registration
 from harness.preflight.require import require_ok
 from harness.runner import build as runner_build
 from harness.serial.session import Session
+from harness.storage.room import require_room
 
 
 @dataclass(frozen=True)
@@ -48,17 +54,28 @@ class Request:
 
 @dataclass
 class Bench:
-    """One board and one library under test, with every stage's result kept for the next case."""
+    """One board and one library under test, with every stage's result kept for the next case.
+
+    ``step`` is what a stage is wrapped in: a report may show it as a step.  ``models_ahead`` are
+    those that the run will ask for: their exports begin while the library compiles.
+    """
 
     request: Request
     desk: Desk
     progress: Callable[[str], None]
+    step: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()  # noqa: ARG005
+    models_ahead: Sequence[str] = ()
     _cli: ArduinoCli | None = None
     _library: Library | None = None
     _library_known: bool = False
     _linked: LinkLibrary | None = None
     _exported: bool = False
     _artifacts: dict[tuple[str, str], ModelArtifact] = field(default_factory=dict)
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        with self.step(name), in_stage(name):
+            yield
 
     @property
     def board(self) -> Board:
@@ -74,14 +91,15 @@ class Bench:
                 remedy="run an emulated board with the same core, e.g. m33",
             )
         if self._cli is None:
-            with in_stage("build"):
+            with self._stage("build"):
+                require_room(cache_dir())
                 self._cli = open_cli()
         return self._cli
 
     def library(self) -> Library:
         """The library under test; raises :class:`CapabilityMissing` where there is none."""
         if not self._library_known:
-            with in_stage("library"):
+            with self._stage("library"):
                 self._library = resolve_library(
                     executorch=self.request.executorch,
                     library=self.request.library,
@@ -102,7 +120,8 @@ class Bench:
         """The library, compiled once for this board."""
         library = self.library()
         if self._linked is None:
-            with in_stage("library"):
+            self._export_ahead()
+            with self._stage("library"):
                 self._linked = link_library(self.cli, self.board, library, progress=self.progress)
         return self._linked
 
@@ -124,7 +143,7 @@ class Bench:
             )
         wanted = (name, target.label)
         if wanted not in self._artifacts:
-            with in_stage("model"):
+            with self._stage("model"):
                 self._artifacts[wanted] = model.export_model(
                     name, target, checkout=self.request.executorch, progress=self.progress
                 )
@@ -137,19 +156,18 @@ class Bench:
         """
         if not self._exported:
             self._exported = True
-            known = set(model.model_names(self.request.executorch))
-            wanted = [(name, self.target()) for name in names if name in known]
+            wanted = self._known(names)
             with suppress(HilError):
                 model.export_models(
                     wanted, checkout=self.request.executorch, progress=self.progress
                 )
 
-    def check(self, program: bytes, *, what: str, feeder: preflight.Feeder) -> None:
-        """Preflight: raises :class:`DutFailure` for a program that cannot work on this board."""
+    def preflight_result(self, program: bytes, *, feeder: preflight.Feeder) -> PreflightResult:
+        """What would be wrong with this program on this board, with this library."""
         library = self.library()
-        with in_stage("preflight"):
+        with self._stage("preflight"):
             wheel = library.provenance.origin == "wheel"
-            result = preflight.preflight(
+            return preflight.preflight(
                 program,
                 registration=None if wheel else read_registration(library.path),
                 tier=None if wheel else self.board.tier,
@@ -157,6 +175,20 @@ class Bench:
                 ram_bytes=self.request.core_version.ram_bytes,
                 feeder=feeder,
             )
+
+    def _export_ahead(self) -> None:
+        child = ahead.begin(self._known(self.models_ahead), checkout=self.request.executorch)
+        if child is not None:
+            self.desk.on_close(lambda: process.end(child))
+
+    def _known(self, names: Sequence[str]) -> list[tuple[str, ExportTarget]]:
+        known = set(model.model_names(self.request.executorch))
+        return [(name, self.target()) for name in names if name in known]
+
+    def check(self, program: bytes, *, what: str, feeder: preflight.Feeder) -> None:
+        """Preflight: raises :class:`DutFailure` for a program that cannot work on this board."""
+        result = self.preflight_result(program, feeder=feeder)
+        with in_stage("preflight"):
             require_ok(result, what=what)
 
     def runner(self, artifact: ModelArtifact) -> Firmware:
@@ -171,7 +203,8 @@ class Bench:
 
     def firmware(self, source: Sketch, *, with_library: bool = True) -> Firmware:
         """Any other sketch, preflighted when it carries a model."""
-        sketch.require_model(source)
+        with self._stage("sketch"):
+            sketch.require_model(source)
         if "model.h" in source.files:
             self.check(
                 preflight.program_of_header(source.files["model.h"]),
@@ -188,11 +221,11 @@ class Bench:
         headers: Callable[[str], Mapping[str, bytes]] = lambda nonce: {},  # noqa: ARG005
     ) -> Firmware:
         linked = self.linked() if with_library else None
-        with in_stage("build"):
+        with self._stage("build"):
             firmware = build.compile_sketch(
                 self.cli, self.board, source, linked, headers=headers, progress=self.progress
             )
-        with in_stage("footprint"):
+        with self._stage("footprint"):
             footprint.check_ceilings(
                 firmware.footprint, self.request.core_version, board=self.board.name
             )
@@ -200,16 +233,17 @@ class Bench:
 
     def station(self) -> Station:
         """The board with its port open."""
-        return self.desk.station(
-            self.board,
-            self.cli,
-            address=self.request.port,
-            serial_number=self.request.serial_number,
-        )
+        with in_stage("board"):
+            return self.desk.station(
+                self.board,
+                self.cli,
+                address=self.request.port,
+                serial_number=self.request.serial_number,
+            )
 
     def boot(self, firmware: Firmware) -> Session:
         """Upload and start it; the port was open before and stays open after."""
-        with in_stage("upload"):
+        with self._stage("upload"):
             station = self.station()
             station.flash(self.cli, firmware)
         return station.session
@@ -229,3 +263,20 @@ class Bench:
                 remedy="check the checkout's examples/arduino/examples",
             )
         return sketch.read_sketch(folder)
+
+    def suited_example(self, name: str, model_name: str) -> tuple[Sketch, ModelArtifact | None]:
+        """The example with the model it ships, or, where that was lowered for another core, with
+        ``model_name`` lowered for this one, which is then returned as well.
+        """
+        shipped = self.example(name)
+        sketch.require_model(shipped)
+        program = preflight.program_of_header(shipped.files["model.h"])
+        result = self.preflight_result(program, feeder="etmodel")
+        if result.verdict is not PreflightVerdict.TARGET_SKEW:
+            return shipped, None
+        artifact = self.model(model_name)
+        self.progress(
+            f"the model that {name} ships was lowered for another core: it runs with"
+            f" {model_name!r} lowered for {artifact.target.label}"
+        )
+        return shipped.with_files({"model.h": artifact.header.read_bytes()}), artifact

@@ -23,6 +23,7 @@ from harness.errors import ToolError
 
 Process = subprocess.Popen[bytes]
 PIPE = subprocess.PIPE
+DEVNULL = subprocess.DEVNULL
 
 GRACE_S = 3.0
 """Seconds a child is given after each request to end before the next, harder one."""
@@ -220,6 +221,7 @@ def end(child: subprocess.Popen[bytes], *, grace_s: float = GRACE_S) -> int:
     Returns its exit code.  A child that has already ended is only reaped; what it left running in
     its session is killed all the same.
     """
+    cut_off = child.poll() is None
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         if child.poll() is not None:
             break
@@ -229,6 +231,8 @@ def end(child: subprocess.Popen[bytes], *, grace_s: float = GRACE_S) -> int:
         with suppress(subprocess.TimeoutExpired):
             child.wait(timeout=grace_s)
     signal_session(child.pid, signal.SIGKILL)
+    if cut_off:
+        _kill_session(child.pid)
     for stream in (child.stdin, child.stdout, child.stderr):
         if stream is not None:
             with suppress(OSError):
@@ -240,6 +244,22 @@ def signal_session(pid: int, number: signal.Signals) -> None:
     """Send a signal to the process group that ``pid`` leads; none left is not an error."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
+
+
+def _kill_session(leader: int) -> None:
+    """Kill what ``leader`` left in its session under process groups of their own.
+
+    arduino-cli puts every compiler and upload tool that it starts into one, where no signal to
+    its own group arrives.  Only Linux tells who they are.
+    """
+    # Twice: one that was just starting another one may have been missed.
+    for _ in range(2):
+        for entry in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError, ValueError, IndexError):
+                text = entry.read_text(encoding="utf-8", errors="replace")
+                # After the name in parentheses: state, parent, group, session.
+                if int(text.rpartition(")")[2].split()[3]) == leader:
+                    os.kill(int(entry.parent.name), signal.SIGKILL)
 
 
 def alive(pid: int) -> bool:

@@ -1,33 +1,31 @@
 """The pytest plugin: options, fixtures layered by the state the board is in, and verdicts.
 
 It does nothing to a test run that gives no ``--hil-board``; fixtures then say what is missing.
+Every project with this package installed loads this module, so it imports nothing but pytest; the
+bench itself is imported when a board is named.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import __doc__ as purpose
-from harness.arduino.build import Firmware
-from harness.arduino.sketch import Sketch, read_sketch
-from harness.boards.board import Board, find_board
-from harness.clock import wall_iso
-from harness.desk import Desk
-from harness.errors import UsageError
-from harness.library.provenance import to_json
-from harness.library.resolve import Library, exporter_mismatch
-from harness.machine.config import load_config
-from harness.model.export import MODEL_NAMES, ModelArtifact
-from harness.pipeline import Bench, Request
-from harness.report.pytest_verdicts import BENCH, RECORD, VerdictHooks, subject_of
-from harness.report.run_record import Measurement, RunRecord
-from harness.runner.client import Runner
-from harness.runner.inference import greet
-from harness.serial.session import Session
+if TYPE_CHECKING:
+    from harness.arduino.build import Firmware
+    from harness.arduino.sketch import Sketch
+    from harness.boards.board import Board
+    from harness.library.resolve import Library
+    from harness.model.artifact import ModelArtifact
+    from harness.pipeline import Bench
+    from harness.report.run_record import Measurement, RunRecord
+    from harness.runner.client import Runner
+    from harness.serial.session import Session
+
+RECORD: pytest.StashKey[RunRecord] = pytest.StashKey()
+BENCH: pytest.StashKey[Bench] = pytest.StashKey()
 
 DEFAULT_TIMEOUT_S = 1200
 """Bound on one test, its fixtures included; the first test of a run may compile the library."""
@@ -35,7 +33,7 @@ DEFAULT_TIMEOUT_S = 1200
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options carry a prefix, since other plugins own --port and --baud."""
-    group = parser.getgroup("hil", (purpose or "").strip())
+    group = parser.getgroup("hil", "Hardware-in-the-loop tests of the ExecuTorch Arduino library")
     group.addoption("--hil-board", metavar="NAME", help="board to run on ('hil boards' lists them)")
     group.addoption("--hil-port", metavar="PORT", help="port of the board, if several match")
     group.addoption("--hil-serial", metavar="SN", help="serial number of the board")
@@ -53,95 +51,60 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "hil_sketch(folder): the sketch that the firmware fixture builds"
     )
     config.addinivalue_line("markers", "hil_subject(name): what the case is about, for the report")
-    if config.getoption("--hil-board") is None:
-        return
-    try:
-        record, bench = _bench(config)
-    except UsageError as error:
-        raise pytest.UsageError(f"{error.message}\n  remedy: {error.remedy}") from error
-    config.stash[RECORD] = record
-    config.stash[BENCH] = bench
-    config.pluginmanager.register(VerdictHooks(config), "hil-verdicts")
+    if config.getoption("--hil-board") is not None:
+        from harness.pytest_bench import set_up
 
-
-def _bench(config: pytest.Config) -> tuple[RunRecord, Bench]:
-    option = config.getoption
-    board = find_board(option("--hil-board"))
-    core = board.core_version(option("--hil-core-version"))
-    out = option("--hil-out")
-    stamp = wall_iso().replace(":", "").replace("-", "")[:15]
-    folder = Path(out) if out else Path("hil-out") / f"{stamp}-{board.name}"
-    record = RunRecord(
-        board=board.name,
-        lane=board.lane.value,
-        core_version=core.version,
-        command=tuple(sys.argv),
-        folder=folder,
-    )
-    library = option("--hil-library")
-    request = Request(
-        board=board,
-        core_version=core,
-        executorch=_executorch(option("--hil-executorch")),
-        library=Path(library) if library else None,
-        root_ops=option("--hil-root-ops"),
-        all_ops=option("--hil-all-ops"),
-        port=option("--hil-port"),
-        serial_number=option("--hil-serial"),
-    )
-    return record, Bench(request, Desk(folder / "serial"), _progress(config))
-
-
-def _executorch(named: str | None) -> Path | None:
-    return load_config(executorch=Path(named) if named else None).executorch
-
-
-def _progress(config: pytest.Config) -> Callable[[str], None]:
-    def say(line: str) -> None:
-        reporter = config.pluginmanager.get_plugin("terminalreporter")
-        capture = config.pluginmanager.get_plugin("capturemanager")
-        if reporter is None:
-            return
-        if capture is not None:
-            with capture.global_and_fixture_disabled():
-                reporter.write_line(f"  ... {line}")
-        else:
-            reporter.write_line(f"  ... {line}")
-
-    return say
+        config.stash[RECORD], config.stash[BENCH] = set_up(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that takes ``model`` runs once for each model, unless it parametrizes it itself."""
+    """A test that takes ``model`` runs once for each model, unless it parametrizes it itself.
+
+    Keyed by a fixture of ours that ``model`` takes: a project whose own ``model`` fixture has
+    nothing to do with this plugin is left alone.
+    """
+    if "model_name" not in metafunc.fixturenames or BENCH not in metafunc.config.stash:
+        return
     marked = {
         name.strip()
         for mark in metafunc.definition.iter_markers("parametrize")
         for name in (mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0])
     }
-    if "model" in metafunc.fixturenames and "model" not in marked:
-        metafunc.parametrize("model", MODEL_NAMES, indirect=True, scope="session")
+    if "model" in metafunc.fixturenames and not marked & {"model", "model_name"}:
+        from harness.model.export import MODEL_NAMES
+
+        metafunc.parametrize("model_name", MODEL_NAMES, indirect=True, scope="session")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Bound every test that uses the board, where neither it nor the command line says how."""
-    if config.stash.get(BENCH, None) is None or config.getoption("timeout", None):
+    if BENCH not in config.stash or config.getoption("timeout", None):
         return
     for item in items:
         if "bench" in getattr(item, "fixturenames", ()) and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(DEFAULT_TIMEOUT_S))
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Tell the bench which models will be asked for, so that it can begin with them early."""
+    if BENCH in session.config.stash:
+        session.config.stash[BENCH].models_ahead = selected_models(session.items)
+
+
 @pytest.fixture(scope="session")
-def bench(pytestconfig: pytest.Config) -> Iterator[Bench]:
-    """The bench of this run: nothing is built or plugged in yet; the board is free afterwards."""
+def bench(pytestconfig: pytest.Config) -> Bench:
+    """The bench of this run: nothing is built or plugged in yet.
+
+    The board is given back when the session ends, after the last test's evidence is kept.
+    """
     made = pytestconfig.stash.get(BENCH, None)
     if made is None:
-        raise UsageError(
-            "this test needs a board and none was named",
-            remedy="give --hil-board NAME; 'hil boards' lists them",
+        pytest.fail(
+            "this test needs a board and none was named: give --hil-board NAME"
+            " ('hil boards' lists them)",
+            pytrace=False,
         )
-    yield made
-    made.desk.close()
+    return made
 
 
 @pytest.fixture(scope="session")
@@ -153,22 +116,26 @@ def board(bench: Bench) -> Board:
 @pytest.fixture(scope="session")
 def library(bench: Bench, pytestconfig: pytest.Config) -> Library:
     """The library under test, as sources: nothing is compiled yet."""
-    made = bench.library()
-    record = pytestconfig.stash[RECORD]
-    record.provenance["library"] = to_json(made.provenance)
-    mismatch = exporter_mismatch(made, made.provenance.exporter)
-    if mismatch and mismatch not in record.warnings:
-        record.warnings.append(mismatch)
-        bench.progress(f"warning: {mismatch}")
-    return made
+    from harness.pytest_bench import record_library
+
+    return record_library(bench, pytestconfig.stash[RECORD])
 
 
 @pytest.fixture(scope="session")
-def model(request: pytest.FixtureRequest, bench: Bench, library: Library) -> ModelArtifact:
+def model_name(request: pytest.FixtureRequest) -> str | None:
+    """Name of the model that the test runs with; nothing has been done yet."""
+    name: str | None = getattr(request, "param", None)
+    return name
+
+
+@pytest.fixture(scope="session")
+def model(
+    request: pytest.FixtureRequest, bench: Bench, library: Library, model_name: str | None
+) -> ModelArtifact:
     """One model, exported for the board's core: nothing is compiled yet."""
     del library  # asked for first, so that a mismatch is said before the export
     bench.export_all(selected_models(request.session.items))
-    artifact = bench.model(request.param)
+    artifact = bench.model(str(getattr(request, "param", model_name)))
     models = request.config.stash[RECORD].provenance.setdefault("models", {})
     if isinstance(models, dict):
         models[artifact.name] = {"digest": artifact.digest, **artifact.provenance}
@@ -178,7 +145,8 @@ def model(request: pytest.FixtureRequest, bench: Bench, library: Library) -> Mod
 def selected_models(items: Sequence[pytest.Item]) -> tuple[str, ...]:
     """Names of the models that this run's tests use, in order and once each."""
     parameters = [getattr(getattr(item, "callspec", None), "params", {}) for item in items]
-    return tuple(dict.fromkeys(str(each["model"]) for each in parameters if "model" in each))
+    used = [each.get("model_name", each.get("model")) for each in parameters]
+    return tuple(dict.fromkeys(str(name) for name in used if name is not None))
 
 
 @pytest.fixture
@@ -186,6 +154,8 @@ def measurement(
     request: pytest.FixtureRequest, bench: Bench, pytestconfig: pytest.Config
 ) -> Measurement:
     """The report's row of this test's subject, to be filled in."""
+    from harness.report.pytest_verdicts import subject_of
+
     del bench  # without one there is no record
     return pytestconfig.stash[RECORD].measure(subject_of(request.node) or request.node.name)
 
@@ -193,6 +163,9 @@ def measurement(
 @pytest.fixture
 def sketch(request: pytest.FixtureRequest) -> Sketch:
     """The sketch that the test's ``hil_sketch`` mark names, read and not compiled."""
+    from harness.arduino.sketch import read_sketch
+    from harness.errors import UsageError
+
     mark = request.node.get_closest_marker("hil_sketch")
     if mark is None or not mark.args:
         raise UsageError(
@@ -222,6 +195,8 @@ def dut(bench: Bench, firmware: Firmware) -> Session:
 @pytest.fixture
 def runner(bench: Bench, model: ModelArtifact) -> Runner:
     """A board that runs the runner sketch with ``model`` and said so; flashed only if needed."""
+    from harness.runner.inference import greet
+
     firmware = bench.runner(model)
     station = bench.station()
     if station.running is None or station.running.key != firmware.key:

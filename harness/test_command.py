@@ -6,20 +6,28 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from harness import process
 from harness.boards.board import find_board
 from harness.clock import wall_iso
 from harness.errors import UsageError
+from harness.machine.bytecode import keep_bytecode
 from harness.machine.config import load_config
-from harness.machine.doctor import why_not
 from harness.paths import suite_dir
+from harness.report.run_record import claim
 from harness.report.text import table
-from harness.report.verdict import EXIT_FAULT, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE
+from harness.report.verdict import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE
 
 DEMO_BOARDS = ("host", "m33")
+
+UNUSED_PLUGINS = ("hypothesispytest", "hydra_pytest", "anyio", "kgb")
+"""Plugins that other packages bring along and the suite does not use: hypothesis alone takes longer
+to import than all of pytest."""
 
 
 def add_test_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -27,7 +35,7 @@ def add_test_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser
     parser = commands.add_parser(
         "test",
         help="run the suite on a board",
-        description="Runs the suite on one board; arguments after -- go to pytest.",
+        description="Runs the suite on one board; what follows -- goes to pytest.",
     )
     parser.add_argument("board", metavar="BOARD", help="'hil boards' lists them")
     parser.add_argument("--executorch", metavar="DIR", help="ExecuTorch checkout to test")
@@ -40,22 +48,48 @@ def add_test_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser
     parser.add_argument("--out", metavar="DIR", help="folder of the run's evidence")
     parser.add_argument("-k", metavar="EXPRESSION", help="only cases that match, as in pytest")
     parser.add_argument("-v", "--verbose", action="store_true", help="one line for each case")
-    parser.add_argument("pytest", nargs="*", help="further arguments for pytest, after --")
-    parser.set_defaults(func=run_test)
+    parser.set_defaults(func=run_test, pytest=[])
+
+
+class _Watch:
+    """Whether the run came so far that its exit code is ours: pytest's own mean other things."""
+
+    def __init__(self) -> None:
+        self.judged = False
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Told pytest's own code; not called at all where the options are wrong."""
+        import pytest
+
+        self.judged = exitstatus is not pytest.ExitCode.USAGE_ERROR
 
 
 def run_test(arguments: argparse.Namespace) -> int:
     """Run pytest in this process: its start is most of a warm run."""
+    keep_bytecode()
     import pytest
 
-    find_board(arguments.board)
-    out = _out_folder(arguments.out, arguments.board)
-    code = int(pytest.main(pytest_arguments(arguments, out)))
-    if code == int(pytest.ExitCode.INTERRUPTED):
-        return EXIT_INTERRUPTED
-    if code in (int(pytest.ExitCode.USAGE_ERROR), int(pytest.ExitCode.NO_TESTS_COLLECTED)):
-        return EXIT_USAGE if code == int(pytest.ExitCode.USAGE_ERROR) else EXIT_FAULT + 1
+    board = find_board(arguments.board)
+    watch = _Watch()
+    out = _out_folder(arguments.out, board.name)
+    # Before pytest: Allure makes its folder there first, and fails in its own way.
+    claim(out)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    code = int(pytest.main(pytest_arguments(arguments, out), plugins=[watch]))
+    if not watch.judged:
+        early = {
+            int(pytest.ExitCode.USAGE_ERROR): EXIT_USAGE,
+            int(pytest.ExitCode.INTERRUPTED): EXIT_INTERRUPTED,
+        }
+        return early.get(code, code)
     return code
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    """A run that is cancelled, or whose terminal is closed, cleans up as after Ctrl-C."""
+    del number, frame
+    raise KeyboardInterrupt
 
 
 def _out_folder(named: str | None, board: str) -> Path:
@@ -84,6 +118,7 @@ def pytest_arguments(arguments: argparse.Namespace, out: Path) -> list[str]:
         f"--alluredir={out / 'allure'}",
         "-v" if arguments.verbose else "-q",
         "-rs",
+        *(word for name in UNUSED_PLUGINS for word in ("-p", f"no:{name}")),
         *(["--hil-all-ops"] if arguments.all_ops else []),
         *(word for key, value in options.items() if value is not None for word in (key, value)),
         *arguments.pytest,
@@ -102,6 +137,8 @@ def add_demo_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser
 
 def run_demo(arguments: argparse.Namespace) -> int:
     """Both boards one after the other, then one table; the first bad exit code is the demo's."""
+    from harness.machine.doctor import why_not
+
     out = _out_folder(arguments.out, "demo")
     worst = EXIT_PASSED
     runs: list[dict[str, object]] = []

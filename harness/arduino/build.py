@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from harness.arduino.cli import (
     failure_text,
     read_json,
 )
+from harness.arduino.elf import is_whole
 from harness.arduino.footprint import Footprint
 from harness.arduino.sketch import Sketch, stage
 from harness.boards.board import Board
@@ -28,13 +30,16 @@ from harness.errors import BenchError, DutFailure, ToolError
 from harness.machine.tool import toolchain_identity
 from harness.paths import cache_dir, platform_dir
 from harness.storage import cache
-from harness.storage.digest import text_digest, tree_digest
+from harness.storage.digest import files_digest, text_digest, tree_files
 from harness.storage.lock import hold
 
 COMPILE_TIMEOUT_S = 900.0
 """A cold compile of the library's 358 sources took 144 s on two cores; others are slower."""
 
 LIBRARY_NAME = "ExecuTorch"
+
+_RUNNING = ".hil-running"
+"""In a build path while arduino-cli works there."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +87,23 @@ def firmware_key(board: Board, sketch: Sketch, library: LinkLibrary | None) -> s
     )
 
 
-def platform_key(board: Board) -> str:
-    """A digest of the board's platform and toolchain, which every object depends on."""
-    platform = platform_dir()
-    own = tree_digest(platform / "hil") if board.fqbn.startswith("hil:") else ""
+_OBJECT_INPUTS = frozenset({".h", ".txt"})
+"""What of a platform goes into a library's objects: the core's headers, and the recipes."""
+
+
+def platform_key(board: Board, *, objects_only: bool = False) -> str:
+    """A digest of the board's platform and toolchain, which every image depends on.
+
+    ``objects_only`` leaves out what a library's objects do not depend on, the core's sources and
+    the linker scripts: a change there links anew and compiles no library.
+    """
+    own = ""
+    if board.fqbn.startswith("hil:"):
+        own = files_digest(
+            each
+            for each in tree_files(platform_dir() / "hil")
+            if not objects_only or each.path.suffix in _OBJECT_INPUTS
+        )
     return text_digest(f"{own}\0{toolchain_identity(board)}")
 
 
@@ -185,19 +203,19 @@ def invoke(
     library: LinkLibrary | None,
     *,
     sketch: str,
+    properties: Mapping[str, str] | None = None,
 ) -> Compiled:
-    """Call arduino-cli once and check what it says it did."""
-    build_path.mkdir(parents=True, exist_ok=True)
-    properties = board_properties(board, staged, library)
+    """Call arduino-cli once, with further build ``properties``, and check what it says it did."""
     arguments = compile_arguments(
         fqbn=board.fqbn,
         sketch=staged,
         build_path=build_path,
         library=library.path if library is not None else None,
-        properties=properties,
+        properties={**board_properties(board, staged, library), **(properties or {})},
         jobs=os.cpu_count() or 2,
     )
-    done = cli.run(arguments, timeout_s=COMPILE_TIMEOUT_S)
+    with _build_path(build_path):
+        done = cli.run(arguments, timeout_s=COMPILE_TIMEOUT_S)
     if not done.ok:
         raise compile_failure.explain(failure_text(done), sketch=sketch, board=board.name)
     report = read_json(done.stdout, command="compile")
@@ -216,6 +234,24 @@ def invoke(
         command=done.argv,
         library=used,
     )
+
+
+@contextmanager
+def _build_path(folder: Path) -> Iterator[None]:
+    """The build path, rid of what a compile left half written when it was cut short.
+
+    arduino-cli takes any object and archive that is newer than its sources for finished.
+    """
+    running = folder / _RUNNING
+    if running.exists():
+        for path in folder.rglob("*.[ao]"):
+            if path.suffix == ".a" or not is_whole(path):
+                path.unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    running.touch()
+    yield
+    # Only when the call came back, with whatever result: after an interruption it stays.
+    running.unlink(missing_ok=True)
 
 
 def board_properties(board: Board, staged: Path, library: LinkLibrary | None) -> dict[str, str]:

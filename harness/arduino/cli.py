@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,9 @@ DISCOVERY_TIMEOUT = "10s"
 ``{upload.port.properties.serialNumber}`` unexpanded."""
 
 _LAYOUT = 2
+
+_BIN = "bin"
+"""Folder below the bench's Arduino folders that comes first on the PATH of its arduino-cli."""
 
 _EMPTY_DISCOVERY = """#!/bin/sh
 # Speaks the pluggable discovery protocol and finds nothing, so that the CLI looks for no download.
@@ -52,10 +56,20 @@ class ArduinoCli:
     home: Path
 
     def environment(self) -> dict[str, str]:
-        """The caller's environment without any ``ARDUINO_`` setting of the user's."""
+        """The caller's environment without any ``ARDUINO_`` setting of the user's.
+
+        The platform's tools are started as ``python3``: this bench's own interpreter comes first,
+        since the first one on a user's PATH may be a version manager's script that takes longer to
+        start than arduino-cli waits for a discovery.
+        """
         kept = {key: value for key, value in os.environ.items() if not key.startswith("ARDUINO_")}
         kept["LC_ALL"] = "C"
+        kept["PATH"] = os.pathsep.join((str(self.home / _BIN), kept.get("PATH", os.defpath)))
         return kept
+
+    def command_line(self, arguments: Sequence[str]) -> tuple[str, ...]:
+        """The whole command line: the bench's configuration, then ``arguments``."""
+        return (str(self.binary), "--config-file", str(self.config), *arguments)
 
     def run(
         self,
@@ -66,7 +80,7 @@ class ArduinoCli:
     ) -> process.Completed:
         """Run with the bench's configuration; a non-zero exit is for the caller to explain."""
         return process.run(
-            (str(self.binary), "--config-file", str(self.config), *arguments),
+            self.command_line(arguments),
             timeout_s=timeout_s,
             env=self.environment(),
             on_output=on_output,
@@ -87,6 +101,7 @@ def open_cli() -> ArduinoCli:
     if not config.is_file() or config.read_text(encoding="utf-8") != text:
         _lay_out(home, platform)
         write_atomically(config, text.encode())
+    _link(home / _BIN / "python3", Path(sys.executable).resolve())
     return ArduinoCli(binary=binary, config=config, home=home)
 
 
@@ -131,11 +146,14 @@ def _lay_out(home: Path, platform: Path) -> None:
 
 
 def _link(link: Path, target: Path) -> None:
+    if link.is_symlink() and link.readlink() == target:
+        return
     link.parent.mkdir(parents=True, exist_ok=True)
-    if link.is_symlink() and link.readlink() != target:
-        link.unlink()
-    if not link.is_symlink():
-        link.symlink_to(target)
+    # Renamed into place, since another session may be about to use it, or to make it as well.
+    made = link.with_name(f".{link.name}-{os.getpid()}")
+    made.unlink(missing_ok=True)
+    made.symlink_to(target)
+    made.replace(link)
 
 
 def compile_arguments(

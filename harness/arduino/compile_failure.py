@@ -135,7 +135,7 @@ def _compiler(output: str, sketch: str, board: str) -> HilError | None:
         if found := pattern.search(output):
             return DutFailure(
                 f"sketch {sketch!r} does not compile for board {board!r}:"
-                f" {found['where']}: {found['text'].strip()}",
+                f" {_in_sketch(found['where'], sketch)}: {found['text'].strip()}",
                 remedy="correct the source at that place",
                 evidence=_around(output, found.start()),
             )
@@ -197,6 +197,11 @@ _RULES: tuple[Callable[[str, str, str], HilError | None], ...] = (
     _no_compiler,
     _no_platform,
 )
+
+
+def _in_sketch(where: str, sketch: str) -> str:
+    """A place in the sketch without the folder that it was staged into."""
+    return where.rpartition(f"/sketch/{sketch}/")[2]
 
 
 def _around(output: str, at: int) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ def choose_port(
     if len(chosen) > 1:
         raise DeviceError(
             f"{len(chosen)} boards match {board.name!r}:"
-            f" {', '.join(port.serial_number for port in chosen)}",
+            f" {', '.join(sorted(port.serial_number for port in chosen))}",
             remedy="choose one with --hil-serial or --hil-port",
             evidence=seen,
         )

@@ -1,16 +1,106 @@
-"""Upload a firmware with the real arduino-cli, then ask the board whether it has it."""
+"""Upload a firmware with the real arduino-cli; success is what the board says, where it can.
+
+After its upload tool has ended, arduino-cli watches the ports for another second in case the board
+comes back under another name.  A virtual board says itself when it runs the firmware, so the run
+goes on at that moment and the call is judged by its exit code when it ends.
+"""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import IO
 
+from harness import process
 from harness.arduino.build import Firmware
 from harness.arduino.cli import ArduinoCli, failure_text, upload_arguments
 from harness.boards.board import Board
+from harness.clock import Deadline, monotonic_s, pause
 from harness.errors import DeviceError, ToolError
+from harness.storage.digest import file_digest
 
 UPLOAD_TIMEOUT_S = 120.0
+
+CLOSING_S = 20.0
+"""Allowed for arduino-cli to end once the board runs the firmware: 1 s is usual."""
+
+LOOK_S = 0.02
+"""Between two questions to the board, and two looks at the tool's process."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """What a board says of itself: how often it has booted, and the SHA-256 of its firmware."""
+
+    boots: int
+    digest: str | None
+
+
+class Upload:
+    """One call of ``arduino-cli upload``, which ends on its own or with :meth:`abandon`."""
+
+    def __init__(self, argv: tuple[str, ...], subject: str, env: dict[str, str]) -> None:
+        """``subject`` names firmware and port in messages."""
+        self.argv = argv
+        self._subject = subject
+        self._started_s = monotonic_s()
+        # Files, not pipes: nobody reads while the board is already at work.
+        with ExitStack() as files:
+            self._out = files.enter_context(tempfile.TemporaryFile())
+            self._err = files.enter_context(tempfile.TemporaryFile())
+            self._child: process.Process | None = process.spawn(
+                argv, env=env, stdout=self._out.fileno(), stderr=self._err.fileno()
+            )
+            self._files = files.pop_all()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the call is over."""
+        return self._child is None or self._child.poll() is not None
+
+    def finish(self, deadline: Deadline) -> None:
+        """Wait for the end of the call; a second call does nothing.
+
+        Raises :class:`ToolError` when it failed, or is not over in time and had to be ended.
+        """
+        while not self.ended and not deadline.expired:
+            pause(LOOK_S)
+        child, self._child = self._child, None
+        if child is None:
+            return
+        in_time = child.poll() is not None
+        try:
+            code = process.end(child, grace_s=0.5)
+            done = process.Completed(
+                self.argv, code, _text(self._out), _text(self._err), monotonic_s() - self._started_s
+            )
+        finally:
+            self._files.close()
+        lines = [line for line in failure_text(done).splitlines() if line.strip()]
+        evidence = tuple(line[:300] for line in lines[-10:])
+        if not in_time:
+            raise ToolError(
+                f"{self._subject}: arduino-cli did not end within {done.duration_s:.0f} s and was"
+                " ended",
+                remedy="look for what it waits for in the evidence; often a discovery that hangs",
+                evidence=evidence,
+            )
+        if not done.ok:
+            reason = f": {lines[-1][:200]}" if lines else ", and printed no reason"
+            raise ToolError(
+                f"{self._subject} failed with exit code {code}{reason}",
+                remedy="check that the board is still plugged in and that nothing else holds it",
+                evidence=evidence,
+            )
+
+    def abandon(self) -> None:
+        """End the call now, whatever it is doing, and forget what it had to say."""
+        child, self._child = self._child, None
+        if child is not None:
+            process.end(child, grace_s=0.5)
+            self._files.close()
 
 
 def upload(
@@ -19,35 +109,59 @@ def upload(
     firmware: Firmware,
     *,
     address: str,
-    firmware_digest: Callable[[], str | None] | None = None,
-    expected_digest: Callable[[Path], str] | None = None,
-) -> tuple[str, ...]:
-    """Upload and return the command line.
+    running: Callable[[], Running] | None = None,
+    timeout_s: float = UPLOAD_TIMEOUT_S,
+) -> Upload:
+    """Upload and return once the board runs the firmware.
 
-    Where the board can be asked, success is what it says afterwards, not the tool's exit code.
-    Raises :class:`ToolError` when the tool fails and :class:`DeviceError` when it claims success
-    but the board runs something else.
+    The caller owns the call and must :meth:`Upload.finish` it, which is where its exit code is
+    judged; without ``running``, or when it ended first, that has been done.  Raises
+    :class:`ToolError` when the tool fails and :class:`DeviceError` when it claims success but the
+    board runs something else.
     """
-    done = cli.run(
-        upload_arguments(fqbn=board.fqbn, address=address, input_dir=firmware.folder),
-        timeout_s=UPLOAD_TIMEOUT_S,
+    before = running().boots if running is not None else 0
+    call = Upload(
+        cli.command_line(
+            upload_arguments(fqbn=board.fqbn, address=address, input_dir=firmware.folder)
+        ),
+        f"uploading {firmware.sketch!r} to {address!r}",
+        cli.environment(),
     )
-    if not done.ok:
-        lines = [line for line in failure_text(done).splitlines() if line.strip()]
-        reason = f": {lines[-1][:200]}" if lines else ", and printed no reason"
-        raise ToolError(
-            f"uploading {firmware.sketch!r} to {address!r} failed with exit code"
-            f" {done.returncode}{reason}",
-            remedy="check that the board is still plugged in and that nothing else holds it",
-            evidence=tuple(line[:300] for line in lines[-10:]),
-        )
-    if firmware_digest is not None and expected_digest is not None:
-        runs, wanted = firmware_digest(), expected_digest(firmware.elf)
-        if runs != wanted:
-            raise DeviceError(
-                f"the upload tool reported success, but the board at {address!r} runs another"
-                f" firmware than {firmware.sketch!r}",
-                remedy="upload again; if it repeats, reset the board and check its upload tool",
-                evidence=(f"on the board: {runs}", f"uploaded:     {wanted}"),
-            )
-    return done.argv
+    deadline = Deadline.after(timeout_s)
+    try:
+        if running is None:
+            call.finish(deadline)
+            return call
+        wanted = file_digest(firmware.elf)
+        while not call.ended and not deadline.expired:
+            now = running()
+            # The same firmware may have been on the board before: only a boot tells them apart.
+            if now.digest == wanted and now.boots > before:
+                return call
+            pause(LOOK_S)
+        call.finish(deadline)
+        _require_firmware(running(), before, wanted, firmware.sketch, address)
+    except BaseException:
+        call.abandon()
+        raise
+    return call
+
+
+def _require_firmware(now: Running, before: int, wanted: str, sketch: str, address: str) -> None:
+    if now.digest == wanted and now.boots > before:
+        return
+    what = "runs another firmware than" if now.digest != wanted else "was not flashed with"
+    raise DeviceError(
+        f"the upload tool reported success, but the board at {address!r} {what} {sketch!r}",
+        remedy="upload again; if it repeats, reset the board and check its upload tool",
+        evidence=(
+            f"on the board: {now.digest}",
+            f"uploaded:     {wanted}",
+            f"boots:        {before} before, {now.boots} now",
+        ),
+    )
+
+
+def _text(stream: IO[bytes]) -> str:
+    stream.seek(0)
+    return stream.read(process.KEEP_BYTES).decode("utf-8", "replace")

@@ -171,7 +171,12 @@ def load_boards(folder: Path | None = None) -> tuple[Board, ...]:
 
 
 def find_board(name: str, folder: Path | None = None) -> Board:
-    """The board called ``name``; raises :class:`UsageError` that lists the known ones."""
+    """The board called ``name``; raises :class:`UsageError` that lists the known ones.
+
+    A name that ends in ``.toml`` is the path of a board file of the caller's own.
+    """
+    if name.endswith(".toml"):
+        return load_board(Path(name))
     where = folder or boards_dir()
     path = where / f"{name}.toml"
     names = sorted(each.stem for each in where.glob("*.toml"))

@@ -19,7 +19,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Print the list; always 0, since a board that cannot run here is no error."""
     boards = load_boards()
-    reasons = {board.lane: why_not(board.lane) for board in boards}
+    reasons = {lane: why_not(lane) for lane in {board.lane for board in boards}}
     if arguments.json:
         print(json.dumps([_data(board, reasons[board.lane]) for board in boards], indent=1))
         return 0

@@ -30,12 +30,11 @@ class Ending:
     signal: str | None
     stderr: tuple[str, ...]
 
-    @property
-    def sentence(self) -> str:
-        """``"it exited with code 1"`` or ``"it was ended by SIGSEGV"``."""
+    def told(self, what: str) -> str:
+        """``"it exited with code 1"`` or ``"it was ended by SIGSEGV"``, ``what`` being "it"."""
         if self.signal is not None:
-            return f"it was ended by {self.signal}"
-        return f"it exited with code {self.exit_code}"
+            return f"{what} was ended by {self.signal}"
+        return f"{what} exited with code {self.exit_code}"
 
 
 class Child:

@@ -130,7 +130,7 @@ def _status(plugged: PluggedBoard, *, as_json: bool) -> int:
     facts = {**asdict(status), "state": status.state.value}
     lines = [f"{key}: {value}" for key, value in facts.items() if key != "ending"]
     if status.ending is not None:
-        lines += [f"ending: {status.ending.sentence}", *status.ending.stderr]
+        lines += [f"ending: {status.ending.told('it')}", *status.ending.stderr]
     return _say(facts, "\n".join(lines), as_json)
 
 

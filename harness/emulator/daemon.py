@@ -101,8 +101,8 @@ def log_path(serial_number: str) -> Path:
     return paths.run_dir() / "log" / f"{serial_number}.log"
 
 
-def _detach(record: PluggedRecord) -> None:
-    """Tell the starter, then let go of its terminal, its output and its process group."""
+def _detach(record: PluggedRecord, held: int) -> None:
+    """Tell the starter, then let go of its terminal, its output, its process group and ``held``."""
     log = log_path(record.serial_number)
     log.parent.mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -111,6 +111,7 @@ def _detach(record: PluggedRecord) -> None:
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     os.close(descriptor)
+    os.close(held)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -120,16 +121,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--serial-number")
     parser.add_argument("--lease-pid", type=int)
     options = parser.parse_args(argv)
-    # The starter reaps its own child at once and never has to think of the owner again.
+    # The starter reaps its own child and never has to think of the owner again.  The child ends
+    # when the owner has spoken or died: a starter that sees it gone takes silence for an answer.
+    waits, held = os.pipe()
     if os.fork() > 0:
+        os.close(held)
+        os.read(waits, 1)
         os._exit(0)
+    os.close(waits)
     os.chdir("/")
     try:
         serve(
             load_board(options.board_file),
             serial_number=options.serial_number,
             lease_pid=options.lease_pid,
-            on_ready=_detach,
+            on_ready=lambda record: _detach(record, held),
         )
     except HilError as error:
         print(json.dumps(refusal(error.message, error.remedy, type(error).__name__)))

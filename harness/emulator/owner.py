@@ -55,6 +55,7 @@ class Owner:
         self._child: Child | None = None
         self._ending: Ending | None = None
         self._boots = 0
+        self._sent_at_boot = 0
         self._plugged_at_s = self._booted_at_s = monotonic_s()
         self._lease_look_at_s = 0.0
         self._unplugged = False
@@ -187,6 +188,7 @@ class Owner:
     def _boot(self, image: firmware.Firmware) -> None:
         self._stop_chip()
         self._line.clear()
+        self._sent_at_boot = self._line.sent_bytes
         emulation = self._board.emulation
         if emulation is None:
             self._child = native.start(image.path)
@@ -230,6 +232,7 @@ class Owner:
             "ok": True,
             "state": state,
             "board": self._board.name,
+            "emulated": self._board.emulation is not None,
             "serial_number": self._folder.name,
             "firmware_sha256": image.sha256 if image else None,
             "firmware_bytes": image.nbytes if image else None,
@@ -238,6 +241,7 @@ class Owner:
             "since_boot_s": round(now_s - self._booted_at_s, 3) if child else None,
             "reader": line.port.look()[0],
             "sent_bytes": line.sent_bytes,
+            "sent_bytes_at_boot": self._sent_at_boot,
             "received_bytes": line.received_bytes,
             "dropped_bytes": line.dropped_bytes,
             "queued_bytes": len(line.outgoing),

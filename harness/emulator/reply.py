@@ -8,11 +8,18 @@ from enum import Enum
 from typing import NoReturn
 
 from harness.emulator.child import Ending
-from harness.errors import BenchError, DeviceError, HilError, ToolError, UsageError
+from harness.errors import BenchError, DeviceError, DutFailure, HilError, ToolError, UsageError
 
 KINDS: Mapping[str, type[HilError]] = {
     each.__name__: each for each in (UsageError, ToolError, BenchError, DeviceError)
 }
+
+
+CRASH_SIGNALS = frozenset({"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP"})
+"""What a native sketch is ended by for what it did itself."""
+
+LOCKUP = "Lockup"
+"""In QEMU's last words when the core faulted inside its own fault handler; QEMU then aborts."""
 
 
 class ChipState(Enum):
@@ -28,11 +35,15 @@ class ChipState(Enum):
 class BoardStatus:
     """A virtual board at one moment; byte counts are since it was plugged in.
 
+    ``emulated``: whether the chip is QEMU's; else the sketch runs as a process of this machine.
     ``since_boot_s``: None while nothing is flashed.  ``ending``: only when the chip died.
-    ``pid_of_chip``: the process that plays it, while it lives.
+    ``sent_bytes_at_boot``: ``sent_bytes`` when it last booted, so that what an earlier firmware
+    said can be told from what this one says.  ``pid_of_chip``: the process that plays it, while
+    it lives.
     """
 
     state: ChipState
+    emulated: bool
     firmware_sha256: str | None
     firmware_bytes: int | None
     boots: int
@@ -40,6 +51,7 @@ class BoardStatus:
     since_boot_s: float | None
     reader: bool
     sent_bytes: int
+    sent_bytes_at_boot: int
     received_bytes: int
     dropped_bytes: int
     queued_bytes: int
@@ -48,13 +60,35 @@ class BoardStatus:
     ending: Ending | None
 
     def check_alive(self, serial_number: str) -> None:
-        """Raise :class:`DeviceError` with the evidence when the chip died under the sketch."""
-        if self.ending is not None:
-            raise DeviceError(
-                f"the chip of board {serial_number!r} died: {self.ending.sentence}",
-                remedy="reset or flash the board; the last lines of its process are the evidence",
+        """Raise with the evidence when the chip died under the sketch.
+
+        :class:`DutFailure` where the sketch itself brought it down: a native one that crashed or
+        ended, an emulated core that locked up.  Otherwise :class:`DeviceError`: the emulator or
+        the process was ended by something else, which says nothing of the sketch.
+        """
+        if self.ending is None:
+            return
+        if self.emulated and any(LOCKUP in line for line in self.ending.stderr):
+            raise DutFailure(
+                f"the core of board {serial_number!r} locked up: it faulted in its fault handler",
+                remedy="look at the registers in the evidence; a broken stack pointer is usual",
                 evidence=self.ending.stderr,
             )
+        if not self.emulated and (
+            self.ending.signal is None or self.ending.signal in CRASH_SIGNALS
+        ):
+            raise DutFailure(
+                f"the sketch on board {serial_number!r} died: {self.ending.told('it')}",
+                remedy="a sketch never ends by itself: run its program under a debugger",
+                evidence=self.ending.stderr,
+            )
+        what = "QEMU" if self.emulated else "its process"
+        raise DeviceError(
+            f"the chip of board {serial_number!r} died: {self.ending.told(what)}",
+            remedy="reset or flash the board; where it is killed again, look for what kills it"
+            " (out of memory?)",
+            evidence=self.ending.stderr,
+        )
 
 
 def answered(reply: Mapping[str, object], serial_number: str) -> Mapping[str, object]:
@@ -78,6 +112,7 @@ def read_reply(reply: Mapping[str, object], serial_number: str) -> BoardStatus:
     try:
         return BoardStatus(
             state=ChipState(reply["state"]),
+            emulated=reply["emulated"] is True,
             firmware_sha256=_optional_text(reply["firmware_sha256"]),
             firmware_bytes=_optional_whole(reply["firmware_bytes"]),
             boots=_whole(reply["boots"]),
@@ -85,6 +120,7 @@ def read_reply(reply: Mapping[str, object], serial_number: str) -> BoardStatus:
             since_boot_s=None if reply["since_boot_s"] is None else _seconds(reply["since_boot_s"]),
             reader=reply["reader"] is True,
             sent_bytes=_whole(reply["sent_bytes"]),
+            sent_bytes_at_boot=_whole(reply["sent_bytes_at_boot"]),
             received_bytes=_whole(reply["received_bytes"]),
             dropped_bytes=_whole(reply["dropped_bytes"]),
             queued_bytes=_whole(reply["queued_bytes"]),

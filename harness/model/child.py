@@ -58,7 +58,7 @@ def run_exports(
     done = process.run(
         worker or (sys.executable, *_WORKER),
         timeout_s=timeout_s or START_S + EACH_S * len(jobs),
-        env=_environment(),
+        env=environment(),
         stdin=json.dumps(request).encode(),
         on_output=_Lines(progress).feed,
     )
@@ -128,7 +128,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """The caller's environment, with what makes exports repeat and the bench importable."""
     package_root = str(Path(__file__).resolve().parents[2])
     inherited = os.environ.get("PYTHONPATH")

@@ -40,6 +40,7 @@ __all__ = [
     "TensorSpec",
     "export_model",
     "export_models",
+    "missing_models",
     "model_names",
     "read_artifact",
 ]
@@ -93,6 +94,15 @@ def export_models(
     with hold(lock, purpose="exporting models", timeout_s=_WAIT_S, progress=progress):
         _export_missing(missing, checkout, progress)
         return tuple(_cached(each, checkout, progress) for each in found)
+
+
+def missing_models(
+    wanted: Sequence[tuple[str, ExportTarget]], *, checkout: Path | None
+) -> tuple[tuple[str, ExportTarget], ...]:
+    """Those that are not in the cache.  Raises :class:`UsageError` as :func:`export_models`."""
+    return tuple(
+        each for each in wanted if not _Wanted.of(each[0], each[1], checkout).place.is_dir()
+    )
 
 
 @dataclass(frozen=True)

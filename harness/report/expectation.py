@@ -37,6 +37,16 @@ def require_equal(what: str, got: V | None, wanted: V) -> None:
         )
 
 
+def require_near(what: str, got: float | None, wanted: float, off_by: float) -> None:
+    """The device printed a number within ``off_by`` of ``wanted``; None means it printed none."""
+    if got is None or not abs(got - wanted) <= off_by:
+        raise DutFailure(
+            f"wrong output: {what} is {got!r}, {wanted:.4g} was expected, {off_by:.2g} more or"
+            " less",
+            remedy="compare kernels and exporter with the last good library commit",
+        )
+
+
 def values(data: bytes, spec: TensorSpec) -> tuple[float, ...]:
     """A tensor's elements as numbers, from its little-endian bytes."""
     form = _FORMATS.get(spec.dtype)

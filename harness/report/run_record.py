@@ -9,16 +9,52 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from harness.clock import wall_iso
-from harness.errors import BenchError
+from harness.errors import BenchError, UsageError
 from harness.report.verdict import Kind, Verdict, worst
 from harness.storage.cache import write_atomically
 from harness.storage.digest import file_digest
 
 FORMAT = 1
+
+RESERVE = ".reserved"
+RESERVED_BYTES = 1024 * 1024
+"""Room that a run keeps from its start, so that its reports can be written on a disk that filled
+up in the middle of it."""
+
+KEPT_BY_A_RUN = ("run.json", "serial/serial.rx.bin", "serial/serial.tx.bin", "serial/serial.jsonl")
+"""What an earlier run left in the folder and another one must not be mixed up with."""
+
+
+def claim(folder: Path) -> None:
+    """Make the run's folder and see that it can be written, before anything is done for it.
+
+    What an earlier run left there under the names of ours is removed.  Raises
+    :class:`UsageError` when the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / RESERVE).write_bytes(bytes(RESERVED_BYTES))
+        for name in KEPT_BY_A_RUN:
+            (folder / name).unlink(missing_ok=True)
+        for name in ("serial.log", "diagnosis.json"):
+            for left in (folder / "cases").glob(f"*/{name}"):
+                left.unlink()
+    except OSError as error:
+        raise UsageError(
+            f"the run's evidence cannot be written to {str(folder)!r}: {error.strerror or error}",
+            remedy="name a folder that can be written with --hil-out (hil test: --out)",
+        ) from error
+
+
+def release(folder: Path) -> None:
+    """Give up the room that :func:`claim` reserved: what is written now are the reports."""
+    with suppress(OSError):
+        (folder / RESERVE).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -63,6 +99,8 @@ class RunRecord:
     provenance: dict[str, object] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     interrupted: bool = False
+    interrupted_in: str | None = None
+    """The test that ran when the run was interrupted; it has no verdict."""
 
     def measure(self, subject: str) -> Measurement:
         """The measurement of ``subject``, to be filled in."""
@@ -76,6 +114,10 @@ class RunRecord:
                     self.cases[at] = case
                 return
         self.cases.append(case)
+
+    def kind_of(self, nodeid: str) -> Kind | None:
+        """The verdict of one test so far."""
+        return next((each.verdict.kind for each in self.cases if each.nodeid == nodeid), None)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -99,7 +141,7 @@ class RunRecord:
                 if path.is_file() and path.name != "run.json"
             }
             target = self.folder / "run.json"
-            write_atomically(target, (json.dumps(self._json(files), indent=1) + "\n").encode())
+            write_atomically(target, (json.dumps(self.as_json(files), indent=1) + "\n").encode())
         except OSError as error:
             raise BenchError(
                 f"the run's record cannot be written to {str(self.folder)!r}:"
@@ -108,13 +150,15 @@ class RunRecord:
             ) from error
         return target
 
-    def _json(self, files: Mapping[str, object]) -> dict[str, object]:
+    def as_json(self, files: Mapping[str, object]) -> dict[str, object]:
+        """The content of ``run.json``; ``files`` is the manifest."""
         whole = worst(self.kinds)
         return {
             "format": FORMAT,
             "started": self.started,
             "ended": wall_iso(),
             "interrupted": self.interrupted,
+            "interrupted_in": self.interrupted_in,
             "board": self.board,
             "lane": self.lane,
             "core_version": self.core_version,

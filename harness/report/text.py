@@ -8,10 +8,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Mapping
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
 from harness.report.verdict import Diagnosis
 
 NOT_MEASURED = "not measured on this lane"
@@ -27,8 +23,21 @@ def printable(text: str, *, limit: int = 300) -> str:
     return safe if len(safe) <= limit else f"{safe[:limit]} ... ({len(safe)} characters)"
 
 
+def safe_block(text: str) -> str:
+    """Several lines with control characters written out; newlines and tabs stay."""
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else each.encode("unicode_escape").decode()
+        for each in text
+    )
+
+
 def table(runs: Iterable[Mapping[str, object]], *, width: int = 118, colour: bool = False) -> str:
     """The measurements of one or several ``run.json`` records as a table."""
+    # Imported here: most commands, and every pytest run without a board, show no table.
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("board", "model or sketch", "verdict", "output"):
         grid.add_column(heading, overflow="fold")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.arduino.sketch import Sketch, read_sketch
-from harness.boards.board import Board
+from harness.boards.board import Board, Lane
 from harness.errors import CapabilityMissing
 from harness.library.resolve import Library
 from harness.model.export import ModelArtifact
@@ -33,7 +33,11 @@ def arena_bytes(artifact: ModelArtifact, board: Board) -> int:
     room = core.ram_bytes - core.stack_bytes - core.heap_bytes - RAM_FOR_SKETCH_BYTES
     # The runner keeps its inputs and a guard behind the arena, in the same block.
     inputs = sum(-(-spec.nbytes // INPUT_ALIGNMENT) * INPUT_ALIGNMENT for spec in artifact.inputs)
-    wanted = -(-(artifact.arena_hint_bytes + inputs + GUARD_BYTES) // 1024) * 1024
+    hint = artifact.arena_hint_bytes
+    if board.lane is Lane.HOST and artifact.target.kind == "cortex-m":
+        # The hint counts 4-byte pointers, and here they have 8.
+        hint *= 2
+    wanted = -(-(hint + inputs + GUARD_BYTES) // 1024) * 1024
     if wanted > room:
         raise CapabilityMissing(
             f"model {artifact.name!r} needs an arena of about {wanted} B and board"

@@ -18,6 +18,8 @@ class RunnerFailure(DutFailure):
     allocator had given out by then (only for a failed load).
     """
 
+    stage = "session"
+
     def __init__(
         self,
         message: str,

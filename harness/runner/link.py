@@ -18,6 +18,7 @@ from harness.errors import DeviceError, DutFailure
 from harness.runner.protocol import MAX_SEQUENCE, Record, encode_command
 from harness.runner.record_stream import Damage, Item, LogText, ReceivedRecord, RecordStream
 from harness.serial.session import Session
+from harness.serial.session_errors import board_crashed
 from harness.serial.transcript import printable
 
 FIRST_RETRY_S: Final = 2.0
@@ -41,6 +42,8 @@ class StreamCorruption(DeviceError):
     one program uses the port, and run again; no answer was taken from the damaged stream.
     """
 
+    stage = "session"
+
 
 class StaleFirmware(DeviceError):
     """Only records of another build come: the upload did not take, or the port is another board's.
@@ -48,17 +51,25 @@ class StaleFirmware(DeviceError):
     Remedy: upload again.
     """
 
+    stage = "session"
+
 
 class RunnerSilent(DeviceError):
     """No runner answered.  Cause and remedy: in the message."""
+
+    stage = "session"
 
 
 class BoardReset(DeviceError):
     """The board started anew in the middle of a conversation, or does so again and again."""
 
+    stage = "session"
+
 
 class RunnerCrashed(DutFailure):
     """The board reset or fell silent while it loaded or ran the model."""
+
+    stage = "session"
 
 
 @dataclass
@@ -264,6 +275,16 @@ class RunnerLink:
     def _no_answer(self, exchange: _Exchange, timeout_s: float) -> DeviceError | DutFailure:
         name = self.session.stream.name
         tail = self.session.transcript.tail(20)
+        if (crash := self.session.crash()) is not None:
+            if exchange.verb not in _HEAVY:
+                return board_crashed(name, crash, f"{exchange.verb!r} was asked", tail)
+            return RunnerCrashed(
+                f"the board on {name!r} crashed in {exchange.verb!r}: {crash.why}"
+                + self._last_words(),
+                remedy="look the program counter up in the link map; an arena just below the"
+                " least size can crash instead of failing",
+                evidence=(*tail, *crash.evidence),
+            )
         if self._greeted:
             what = (
                 f"the board on {name!r} did not answer {exchange.verb!r}"
@@ -284,7 +305,7 @@ class RunnerLink:
                 remedy="upload again; if it stays, the port belongs to another board",
                 evidence=tail,
             )
-        kept = self.session.transcript.rx_length
+        kept = self.session.bytes_since_boot
         said = f"it sent {kept} bytes of other output" if kept else "it sent nothing"
         return RunnerSilent(
             f"no runner answers on {name!r} within {timeout_s:g} s: {said}",

@@ -17,6 +17,8 @@ class StreamGone(DeviceError):
     ended.
     """
 
+    stage = "session"
+
 
 class ByteStream(Protocol):
     """Bytes in order, both ways, with nothing added, dropped or translated.

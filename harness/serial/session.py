@@ -19,17 +19,25 @@ from harness.errors import DeviceError, HilError
 from harness.serial.byte_stream import ByteStream, StreamGone
 from harness.serial.patterns import Patterns, PatternSet, compile_patterns
 from harness.serial.session_errors import (
-    BoardSilent,
-    ExpectTimeout,
     StreamEnded,
+    board_crashed,
+    board_silent,
     broken_reader,
+    expect_timeout,
     stream_ended,
 )
 from harness.serial.transcript import Transcript
+from harness.serial.witness import Crash, Witness
 
 READ_BYTES = 65536
 POLL_S = 0.5
 """How long one read waits; closing wakes it, so this bounds nothing that matters."""
+
+WATCH_S = 1.0
+"""How long nothing arrives before the witness is asked whether the board still lives."""
+
+LAST_BYTES_S = 0.3
+"""How long the last bytes of a board that has ended may still be on their way."""
 
 MATCH_SPAN_BYTES = 256 * 1024
 """Longest stretch, of bytes searched before, that one match may begin in: it bounds the work per
@@ -37,11 +45,19 @@ arriving byte when a board prints megabytes and nothing matches."""
 
 
 class Session:
-    """One open stream and its transcript; a context manager that starts and closes it."""
+    """One open stream and its transcript; a context manager that starts and closes it.
 
-    def __init__(self, stream: ByteStream, transcript: Transcript) -> None:
+    ``witness`` sees the board otherwise than through the stream, where that is possible: waits
+    then end with what happened to the board instead of a timeout.
+    """
+
+    def __init__(
+        self, stream: ByteStream, transcript: Transcript, *, witness: Witness | None = None
+    ) -> None:
         self.stream = stream
         self.transcript = transcript
+        self._witness = witness
+        self._looked_s = monotonic_s()
         self.match: re.Match[bytes] | type[pexpect.TIMEOUT] | type[pexpect.EOF] | None = None
         self.before: bytes = b""
         self.after: bytes | type[pexpect.TIMEOUT] | type[pexpect.EOF] | None = None
@@ -103,10 +119,26 @@ class Session:
         self._boot_offset = self._cursor
         return passed
 
+    def skip_to(self, offset: int) -> None:
+        """Move the cursor to the offset at which the board is known to have booted.
+
+        What comes before it is of an earlier firmware, whether it has arrived yet or not.
+        """
+        self._cursor = self._boot_offset = max(self._cursor, offset)
+
     def received_since_boot(self) -> str:
-        """What came since :meth:`skip_received` was last called, as text for parsers."""
+        """What came since the board was last flashed or reset, as text for parsers."""
         said = self.transcript.received(self._boot_offset)
         return said.decode("utf-8", "backslashreplace")
+
+    @property
+    def bytes_since_boot(self) -> int:
+        """How many bytes came since the board was last flashed or reset."""
+        return max(0, self.transcript.rx_length - self._boot_offset)
+
+    def crash(self) -> Crash | None:
+        """How the board's core crashed, where somebody can see that it did."""
+        return self._witness.crash() if self._witness is not None else None
 
     def write(self, data: bytes) -> None:
         """Send ``data``; it is in the transcript before it is on the wire."""
@@ -124,20 +156,20 @@ class Session:
     def wait_received(self, offset: int, timeout_s: float) -> bytes:
         """Received bytes from ``offset`` on as soon as there are any; ``b""`` after the timeout.
 
-        Raises :class:`StreamEnded` when none can come any more.
+        Raises :class:`StreamEnded` when none can come any more, and what the witness says.
         """
         self._raise_pending()
         deadline = Deadline.after(timeout_s)
-        with self._arrived:
-            while True:
-                data = self.transcript.received(offset)
-                if data:
-                    return data
-                if self._end is not None:
-                    raise self._ended("nothing more can be read")
-                if deadline.expired:
-                    return b""
-                self._arrived.wait(min(deadline.remaining_s, 3600.0))
+        while True:
+            ended, late = self.ended, deadline.expired
+            data = self.transcript.received(offset)
+            if data:
+                return data
+            if ended:
+                raise self._ended("nothing more can be read")
+            if late:
+                return b""
+            self._wait_beyond(offset, deadline.remaining_s)
 
     def expect(
         self, patterns: Patterns, timeout_s: float = 30.0, idle_s: float | None = None
@@ -174,6 +206,7 @@ class Session:
                 self._take(found.match, start)
                 return found.index
             searched_to = start + len(data)
+            self._raise_pending()
             if ended:
                 return self._at_end(wanted)
             if late:
@@ -186,9 +219,31 @@ class Session:
             self._wait_beyond(searched_to, wait_s)
 
     def _wait_beyond(self, offset: int, wait_s: float) -> None:
+        """Wait for a byte past ``offset``, at most ``wait_s`` and not long without a look."""
+        longest_s = 3600.0 if self._witness is None else WATCH_S
+        if self._nothing_beyond(offset, min(wait_s, longest_s)):
+            quiet_s = monotonic_s() - max(self._last_rx_s, self._looked_s)
+            if quiet_s >= WATCH_S:
+                self._require_alive(offset)
+
+    def _nothing_beyond(self, offset: int, wait_s: float) -> bool:
         with self._arrived:
             if self.transcript.rx_length <= offset and self._end is None and wait_s > 0:
-                self._arrived.wait(min(wait_s, 3600.0))
+                self._arrived.wait(wait_s)
+            return self.transcript.rx_length <= offset and self._end is None
+
+    def _require_alive(self, offset: int) -> None:
+        if self._witness is None:
+            return
+        self._looked_s = monotonic_s()
+        try:
+            self._witness.require_alive()
+        except HilError as error:
+            if not self._nothing_beyond(offset, LAST_BYTES_S):
+                return
+            error.stage = error.stage or "session"
+            error.evidence = (*error.evidence, *self.transcript.tail())
+            raise
 
     def _idle_since(self, began_s: float) -> float:
         return monotonic_s() - max(self._last_rx_s, began_s)
@@ -204,21 +259,14 @@ class Session:
         self.before = self.transcript.received(self._cursor)
         if wanted.timeout_index is not None:
             return wanted.timeout_index
-        if self.transcript.rx_length == 0:
-            raise BoardSilent(
-                f"the board on {self.stream.name!r} sent nothing: {wanted.shown} was expected"
-                f" and did not come {when}",
-                remedy="check that a sketch is flashed and prints to this port (on a Uno Q, Serial"
-                " needs Arduino_RouterBridge); reset the board; a fatal assertion before the first"
-                " print is silent, too",
-                evidence=("(no byte was received)", *self.transcript.tail()),
-            )
-        raise ExpectTimeout(
-            f"the board on {self.stream.name!r} did not print {wanted.shown} {when}",
-            remedy="read the conversation from its end: a board that stops in the middle has"
-            " crashed or failed an assertion, which parks it with interrupts off",
-            evidence=self.transcript.tail(),
-        )
+        self._require_alive(self.transcript.rx_length)
+        name, tail = self.stream.name, self.transcript.tail()
+        if (crash := self.crash()) is not None:
+            raise board_crashed(name, crash, f"{wanted.shown} was expected", tail)
+        if self.bytes_since_boot == 0:
+            raise board_silent(name, wanted.shown, when, tail)
+        said = self.transcript.received(self._boot_offset)
+        raise expect_timeout(name, wanted.shown, when, said, tail)
 
     def _at_end(self, wanted: PatternSet) -> int:
         self.match = self.after = pexpect.EOF
@@ -236,6 +284,7 @@ class Session:
         with self._arrived:
             pending, self._pending = self._pending, None
         if pending is not None:
+            pending.stage = pending.stage or "session"
             raise pending
 
     def _read(self) -> None:

@@ -121,15 +121,19 @@ class Transcript:
                 held += len(piece.data)
                 if held > lines * SHOWN_LINE_CHARS:
                     break
-        runs = _merged(reversed(recent))
-        last_rx = max((i for i, (direction, _) in enumerate(runs) if direction == "rx"), default=-1)
-        shown: list[str] = []
-        for index, (direction, data) in enumerate(runs):
-            mark = "-> " if direction == "tx" else ""
-            shown += [mark + printable(line) for line in data.split(b"\n") if line.strip()]
-            if index == last_rx and data.rpartition(b"\n")[2].strip():
-                shown[-1] += " [no newline]"
-        return tuple(shown[-lines:])
+        return _shown(reversed(recent))[-lines:]
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the transcript began: a mark for :meth:`shown_since`."""
+        return monotonic_s() - self._began_s
+
+    def shown_since(self, at_s: float) -> tuple[str, ...]:
+        """The conversation from a mark on, as lines made safe to show, as :meth:`tail` has them.
+
+        As far as memory still holds it.
+        """
+        return _shown(piece for piece in self.pieces if piece.at_s >= at_s)
 
     def close(self) -> None:
         """Close the files; memory stays readable."""
@@ -204,6 +208,18 @@ def printable(data: bytes) -> str:
         for each in text
     )
     return safe if cut <= 0 else f"{safe} [{cut} bytes more]"
+
+
+def _shown(pieces: Iterable[Piece]) -> tuple[str, ...]:
+    runs = _merged(pieces)
+    last_rx = max((i for i, (direction, _) in enumerate(runs) if direction == "rx"), default=-1)
+    shown: list[str] = []
+    for index, (direction, data) in enumerate(runs):
+        mark = "-> " if direction == "tx" else ""
+        shown += [mark + printable(line) for line in data.split(b"\n") if line.strip()]
+        if index == last_rx and data.rpartition(b"\n")[2].strip():
+            shown[-1] += " [no newline]"
+    return tuple(shown)
 
 
 def _merged(pieces: Iterable[Piece]) -> list[tuple[Direction, bytes]]:

@@ -24,7 +24,7 @@ from harness.emulator import command
 from harness.emulator.client import PluggedBoard, find_plugged, plug_in, plugged_boards
 from harness.emulator.line import QUEUE_BYTES
 from harness.emulator.reply import ChipState
-from harness.errors import DeviceError, HilError, ToolError, UsageError
+from harness.errors import DeviceError, DutFailure, HilError, ToolError, UsageError
 from tests.emulated.bare_firmware import build_native
 
 TOOLS = paths.platform_dir() / "hil" / "virtual" / "tools"
@@ -197,7 +197,7 @@ def test_dead_chip_is_named_with_its_last_words(board: PluggedBoard, firmware: P
         board.flash(firmware)
         port.write(b"X")
         wait_until(lambda: board.status().state is ChipState.DIED)
-        with pytest.raises(DeviceError, match="died: it was ended by SIGABRT") as caught:
+        with pytest.raises(DutFailure, match="died: it was ended by SIGABRT") as caught:
             board.status().check_alive(board.serial_number)
         assert caught.value.evidence == ("about to abort",)
         assert port.read(5) == b"boot\n"
@@ -356,6 +356,20 @@ def test_number_in_use_is_refused_and_free_again_later(board: PluggedBoard) -> N
     board.unplug()
     board.unplug()
     plug_in(find_board("host"), serial_number=board.serial_number, lease_pid=os.getpid())
+
+
+@pytest.mark.usefixtures("run_dir")
+def test_owner_that_is_slow_to_start_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Longer than the second after which a starter believes a child that ended and said nothing.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, time\nfork = os.fork\n"
+        "def slow():\n    pid = fork()\n    pid or time.sleep(1.5)\n    return pid\n"
+        "os.fork = slow\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    plug_in(find_board("host"), lease_pid=os.getpid()).unplug()
 
 
 def test_hardware_cannot_be_emulated(run_dir: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from harness import process
 from harness.errors import BenchError, CapabilityMissing, HilError, ToolError, UsageError
 from harness.model import export as model
-from harness.model.child import Job, _environment, run_exports
+from harness.model.child import Job, environment, run_exports
 from harness.model.export import PORTABLE, export_model, export_models
 
 START = "import json, os, sys; request = json.load(sys.stdin)\n"
@@ -237,7 +237,7 @@ def test_the_model_stage_imports_neither_torch_nor_executorch() -> None:
         "import sys, harness.model.export;"
         " print(sorted({'torch', 'executorch'} & set(sys.modules)))"
     )
-    done = process.run([sys.executable, "-c", code], timeout_s=60, env=_environment())
+    done = process.run([sys.executable, "-c", code], timeout_s=60, env=environment())
     assert done.stdout.strip() == "[]", done.tail()
 
 
@@ -245,7 +245,7 @@ def test_a_request_that_is_none_ends_the_worker() -> None:
     done = process.run(
         [sys.executable, "-m", "harness.model.worker"],
         timeout_s=60,
-        env=_environment(),
+        env=environment(),
         stdin=b'{"exports": 1}',
     )
     assert done.returncode == 2

@@ -15,7 +15,7 @@ import pytest
 from harness import process
 from harness.errors import BenchError, UsageError
 from harness.machine.config import load_config
-from harness.model.child import Job, _environment, run_exports
+from harness.model.child import Job, environment, run_exports
 from harness.model.export import PORTABLE, ExportTarget, ModelArtifact, export_models, model_names
 from harness.model.seeded import seeded_bytes
 
@@ -221,7 +221,7 @@ for number, state in enumerate([Hostile(), {"weight": torch.zeros(3)}, None]):
     done = process.run(
         [sys.executable, "-c", code, str(tmp_path)],
         timeout_s=300,
-        env=_environment(),
+        env=environment(),
     )
     assert done.ok, done.tail()
     lines = done.stdout.splitlines()

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.arduino.cli import (
+    ArduinoCli,
+    _link,
     board_list_arguments,
     compile_arguments,
     failure_text,
@@ -93,3 +95,24 @@ def test_wrong_serial_number_lists_what_is_there() -> None:
     with pytest.raises(DeviceError, match="with serial number 'X' is plugged in") as got:
         choose_port([PORT], find_board("m33"), address=None, serial_number="X")
     assert "HILM330001" in got.value.evidence[0]
+
+
+def test_the_platforms_tools_get_the_benchs_interpreter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARDUINO_DIRECTORIES_USER", "/elsewhere")
+    monkeypatch.setenv("PATH", "/slow/shims:/usr/bin")
+    environment = ArduinoCli(Path("/b"), Path("/c"), tmp_path).environment()
+    assert environment["PATH"] == f"{tmp_path}/bin:/slow/shims:/usr/bin"
+    assert "ARDUINO_DIRECTORIES_USER" not in environment
+
+
+def test_a_link_is_moved_only_when_it_leads_elsewhere(tmp_path: Path) -> None:
+    link = tmp_path / "bin" / "python3"
+    _link(link, Path("/old"))
+    _link(link, Path("/new"))
+    before = link.lstat()
+    _link(link, Path("/new"))
+    assert link.readlink() == Path("/new")
+    assert link.lstat().st_ino == before.st_ino
+    assert [each.name for each in link.parent.iterdir()] == ["python3"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import DutFailure
-from harness.report.expectation import require_arena_shortfall, require_equal
+from harness.report.expectation import require_arena_shortfall, require_equal, require_near
 from harness.report.observation import (
     added_vector,
     detected_keyword,
@@ -63,3 +63,12 @@ def test_no_output_is_never_right() -> None:
         require_equal("answer", None, (2.0,))
     with pytest.raises(DutFailure, match=r"wrong output: answer is 3, 2 was expected"):
         require_equal("answer", 3, 2)
+
+
+def test_a_near_miss_is_near_and_nothing_is_not() -> None:
+    require_near("logit", 9.47, 9.4684, 0.11)
+    with pytest.raises(DutFailure, match=r"logit is 9.7, 9.468 was expected, 0.11 more or less"):
+        require_near("logit", 9.7, 9.4684, 0.11)
+    for nothing in (None, float("nan")):
+        with pytest.raises(DutFailure, match="wrong output"):
+            require_near("logit", nothing, 9.4684, 0.11)

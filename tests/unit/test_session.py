@@ -9,11 +9,18 @@ import pexpect
 import pytest
 
 from harness.clock import monotonic_s
-from harness.errors import BenchError, DeviceError, DutFailure, UsageError
+from harness.errors import BenchError, DeviceError, DutFailure, HilError, UsageError
 from harness.serial import session as module
 from harness.serial.session import Session
-from harness.serial.session_errors import BoardSilent, ExpectTimeout, StreamEnded
+from harness.serial.session_errors import (
+    BoardCrashed,
+    BoardSilent,
+    ExpectTimeout,
+    StreamEnded,
+    repeated_banner,
+)
 from harness.serial.transcript import open_transcript
+from harness.serial.witness import Crash
 from tests.unit.scripted_stream import ScriptedStream
 
 
@@ -111,7 +118,92 @@ def test_a_board_that_never_spoke_is_a_fault(dut: Session) -> None:
     with pytest.raises(BoardSilent, match="sent nothing") as caught:
         dut.expect("ready", timeout_s=0.05)
     assert isinstance(caught.value, DeviceError)
-    assert "flashed" in caught.value.remedy
+    assert "prints to this port" in caught.value.remedy
+
+
+def test_silence_is_judged_since_the_last_flash(dut: Session, stream: ScriptedStream) -> None:
+    stream.say(b"first firmware\n")
+    dut.expect("firmware", timeout_s=5)
+    dut.skip_received()
+    with pytest.raises(BoardSilent, match="nothing since it was flashed or reset") as caught:
+        dut.expect("second", timeout_s=0.05)
+    assert "first firmware" in caught.value.evidence
+    stream.say(b"x")
+    dut.expect("x", timeout_s=5)
+    with pytest.raises(ExpectTimeout):
+        dut.expect("second", timeout_s=0.05)
+
+
+def test_a_banner_that_comes_again_and_again_is_said(dut: Session, stream: ScriptedStream) -> None:
+    stream.say(b"boot v1\r\nloading\r\n" * 3)
+    with pytest.raises(ExpectTimeout, match="first line, 'boot v1', came 3 times") as caught:
+        dut.expect("ready", timeout_s=0.2)
+    assert "reset in a loop" in caught.value.cause
+
+
+@pytest.mark.parametrize("said", [b"", b"tick\n" * 9, b"a\nb\na\nb\n", b"boot\nx\ny\n"])
+def test_a_sketch_that_counts_does_not_reset(said: bytes) -> None:
+    assert repeated_banner(said) is None
+
+
+class Seer:
+    """A witness that says what a test has it say."""
+
+    def __init__(self, error: HilError | None = None, crash: Crash | None = None) -> None:
+        self.error = error
+        self.seen = crash
+        self.asked = 0
+
+    def require_alive(self) -> None:
+        self.asked += 1
+        if self.error is not None:
+            raise self.error
+
+    def crash(self) -> Crash | None:
+        return self.seen
+
+
+def test_a_board_that_died_ends_the_wait_at_once(stream: ScriptedStream) -> None:
+    seer = Seer(DeviceError("the chip died", remedy="reset it"))
+    began_s = monotonic_s()
+    with Session(stream, open_transcript(None), witness=seer) as dut:
+        stream.say(b"last words")
+        with pytest.raises(DeviceError, match="the chip died") as caught:
+            dut.expect("more", timeout_s=60)
+        with pytest.raises(DeviceError, match="the chip died"):
+            dut.wait_received(10, timeout_s=60)
+    assert monotonic_s() - began_s < 20
+    assert "last words [no newline]" in caught.value.evidence
+
+
+def test_what_a_dead_board_still_said_is_found(stream: ScriptedStream) -> None:
+    class Late(Seer):
+        def require_alive(self) -> None:
+            stream.say(b"the answer\n")
+            super().require_alive()
+
+    seer = Late(DeviceError("the chip died", remedy="reset it"))
+    with Session(stream, open_transcript(None), witness=seer) as dut:
+        dut.expect("answer", timeout_s=60)
+    assert seer.asked == 1
+
+
+def test_a_living_board_is_asked_rarely_and_times_out(stream: ScriptedStream) -> None:
+    seer = Seer()
+    with Session(stream, open_transcript(None), witness=seer) as dut, pytest.raises(BoardSilent):
+        dut.expect("more", timeout_s=0.1)
+    assert seer.asked == 1
+
+
+def test_a_core_in_a_fault_handler_is_a_crash_and_not_silence(stream: ScriptedStream) -> None:
+    seer = Seer(crash=Crash("precise data bus error at pc 0x10000100", ("CFSR=0x00008200",)))
+    with (
+        Session(stream, open_transcript(None), witness=seer) as dut,
+        pytest.raises(BoardCrashed, match="crashed: precise data bus error at pc") as caught,
+    ):
+        dut.expect("more", timeout_s=0.1)
+    assert isinstance(caught.value, DutFailure)
+    assert "CFSR=0x00008200" in caught.value.evidence
 
 
 def test_the_idle_limit_is_separate_from_the_total(dut: Session, stream: ScriptedStream) -> None:

@@ -1,0 +1,121 @@
+"""What a pytest run with ``--hil-board`` is given: its bench, its record, its hooks.
+
+Loaded by :mod:`harness.pytest_plugin` only when a board is named, so that a project that merely
+has this package installed pays nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.boards.board import find_board
+from harness.clock import wall_iso
+from harness.desk import Desk
+from harness.errors import HilError, UsageError
+from harness.library.provenance import to_json
+from harness.library.resolve import Library, exporter_mismatch
+from harness.machine.config import load_config
+from harness.pipeline import Bench, Request
+from harness.report import allure_results
+from harness.report.pytest_verdicts import VerdictHooks
+from harness.report.run_record import RunRecord, claim
+from harness.report.text import printable
+from harness.report.verdict import EXIT_FAULT
+
+
+def set_up(config: pytest.Config) -> tuple[RunRecord, Bench]:
+    """The run's record and bench, with the hooks that judge it registered.
+
+    A wrong option ends the run with one sentence: as a usage error of pytest's, or with the exit
+    code of a fault where it is not the caller's.
+    """
+    try:
+        record, bench = _make(config)
+    except UsageError as error:
+        raise pytest.UsageError(_told(error)) from error
+    except HilError as error:
+        pytest.exit(_told(error), returncode=EXIT_FAULT)
+    hooks = VerdictHooks(config, record, bench.desk)
+    config.pluginmanager.register(hooks, "hil-verdicts")
+    return record, bench
+
+
+def _told(error: HilError) -> str:
+    return f"{printable(error.message, limit=1000)}\n  remedy: {error.remedy}"
+
+
+def _make(config: pytest.Config) -> tuple[RunRecord, Bench]:
+    option = config.getoption
+    board = find_board(option("--hil-board"))
+    core = board.core_version(option("--hil-core-version"))
+    named = option("--hil-executorch")
+    executorch = load_config(executorch=Path(named) if named else None).executorch
+    out = option("--hil-out")
+    folder = Path(out).absolute() if out else default_folder(board.name)
+    record = RunRecord(
+        board=board.name,
+        lane=board.lane.value,
+        core_version=core.version,
+        command=tuple(sys.argv),
+        folder=folder,
+    )
+    library = option("--hil-library")
+    request = Request(
+        board=board,
+        core_version=core,
+        executorch=executorch,
+        library=Path(library) if library else None,
+        root_ops=option("--hil-root-ops"),
+        all_ops=option("--hil-all-ops"),
+        port=option("--hil-port"),
+        serial_number=option("--hil-serial"),
+    )
+    claim(folder)
+    bench = Bench(
+        request,
+        Desk(folder / "serial"),
+        progress_of(config),
+        step=allure_results.step_maker(config),
+    )
+    return record, bench
+
+
+def default_folder(board: str) -> Path:
+    """Where a run's evidence goes unless ``--hil-out`` says otherwise."""
+    stamp = wall_iso().replace(":", "").replace("-", "")[:15]
+    return Path("hil-out").absolute() / f"{stamp}-{board}"
+
+
+def progress_of(config: pytest.Config) -> Callable[[str], None]:
+    """A line on the terminal at once, whatever pytest captures meanwhile."""
+
+    def say(line: str) -> None:
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        capture = config.pluginmanager.get_plugin("capturemanager")
+        if reporter is None:
+            return
+        text = f"  ... {printable(line, limit=1000)}"
+        if capture is None:
+            reporter.write_line(text)
+            reporter.flush()
+            return
+        with capture.global_and_fixture_disabled():
+            reporter.write_line(text)
+            reporter.flush()
+
+    return say
+
+
+def record_library(bench: Bench, record: RunRecord) -> Library:
+    """The library under test, with its provenance in the record and a mismatch said once."""
+    made = bench.library()
+    record.provenance["library"] = to_json(made.provenance)
+    mismatch = exporter_mismatch(made, made.provenance.exporter)
+    if mismatch and mismatch not in record.warnings:
+        record.warnings.append(mismatch)
+        bench.progress(f"warning: {mismatch}")
+    return made

@@ -1,0 +1,7 @@
+// Runs and never says a word.
+
+void setup() {}
+
+void loop() {
+  delay(10);
+}

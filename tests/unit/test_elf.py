@@ -1,0 +1,49 @@
+"""Whether an object was written to its end: what a compile that was cut short leaves behind."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from harness.arduino.elf import is_whole
+
+
+def elf32(*, at: int, count: int = 3) -> bytes:
+    head = bytearray(b"\x7fELF\x01\x01\x01" + bytes(45))
+    struct.pack_into("<I", head, 32, at)
+    struct.pack_into("<HH", head, 46, 40, count)
+    return bytes(head)
+
+
+def elf64(*, at: int, count: int = 3) -> bytes:
+    head = bytearray(b"\x7fELF\x02\x01\x01" + bytes(57))
+    struct.pack_into("<Q", head, 40, at)
+    struct.pack_into("<HH", head, 58, 64, count)
+    return bytes(head)
+
+
+@pytest.mark.parametrize(
+    ("content", "whole"),
+    [
+        (elf32(at=100) + bytes(48 + 120), True),
+        (elf32(at=100) + bytes(48 + 119), False),
+        (elf32(at=0) + bytes(1000), False),
+        (elf64(at=100) + bytes(36 + 192), True),
+        (elf64(at=100) + bytes(36 + 191), False),
+        (b"", False),
+        (b"\x7fELF", False),
+        (b"not an object " * 9, False),
+    ],
+)
+def test_an_object_is_whole_when_its_section_headers_are_there(
+    tmp_path: Path, content: bytes, whole: bool
+) -> None:
+    path = tmp_path / "a.o"
+    path.write_bytes(content)
+    assert is_whole(path) is whole
+
+
+def test_no_file_is_not_whole(tmp_path: Path) -> None:
+    assert not is_whole(tmp_path / "absent.o")
