@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.errors import HilError, UsageError
@@ -77,6 +80,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("hil: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
+    except Exception as error:  # a traceback on the screen helps nobody but the bench's makers
+        print(f"hil: the bench itself is broken: {_keep_traceback(error)}", file=sys.stderr)
+        return EXIT_FAULT
+
+
+def _keep_traceback(error: Exception) -> str:
+    """One sentence that names the error, and the file that has its traceback."""
+    told = printable(f"{type(error).__name__}: {error}")
+    text = "".join(traceback.format_exception(error))
+    try:
+        number, name = tempfile.mkstemp(prefix="hil-traceback-", suffix=".txt")
+        with os.fdopen(number, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError:
+        return f"{told}\n{text}"
+    return f"{told}\n  remedy: report it with {name}"
 
 
 def show_error(error: HilError) -> None:

@@ -19,9 +19,10 @@ from harness.arduino.build import Firmware, LinkLibrary
 from harness.arduino.cli import ArduinoCli, open_cli
 from harness.arduino.precompiled import link_library
 from harness.arduino.sketch import Sketch
-from harness.boards.board import Board, CoreVersion, Lane
+from harness.boards.board import DATA_ONLY, Board, CoreVersion, Lane
 from harness.desk import Desk, Station
 from harness.errors import CapabilityMissing, DutFailure, HilError, in_stage
+from harness.heartbeat import heartbeat
 from harness.library.resolve import Library, resolve_library
 from harness.machine.config import how_to_configure
 from harness.model import ahead
@@ -85,19 +86,23 @@ class Bench:
     @property
     def cli(self) -> ArduinoCli:
         """The bench's arduino-cli."""
-        if self.board.lane is Lane.HARDWARE:
-            raise CapabilityMissing(
-                f"board {self.board.name!r} is data only so far: the bench cannot upload to it yet",
-                remedy="run an emulated board with the same core, e.g. m33",
-            )
+        self._require_virtual()
         if self._cli is None:
             with self._stage("build"):
                 require_room(cache_dir())
                 self._cli = open_cli()
         return self._cli
 
+    def _require_virtual(self) -> None:
+        if self.board.lane is Lane.HARDWARE:
+            raise CapabilityMissing(
+                f"board {self.board.name!r} cannot run: {DATA_ONLY}",
+                remedy="run an emulated board with the same core, e.g. m33",
+            )
+
     def library(self) -> Library:
         """The library under test; raises :class:`CapabilityMissing` where there is none."""
+        self._require_virtual()
         if not self._library_known:
             with self._stage("library"):
                 self._library = resolve_library(
@@ -121,7 +126,12 @@ class Bench:
         library = self.library()
         if self._linked is None:
             self._export_ahead()
-            with self._stage("library"):
+            compiled = cache_dir() / "build" / self.board.name / "library"
+
+            def state() -> str:
+                return f"{sum(1 for _ in compiled.rglob('*.o'))} objects in its build folder"
+
+            with self._stage("library"), heartbeat(self.progress, state):
                 self._linked = link_library(self.cli, self.board, library, progress=self.progress)
         return self._linked
 

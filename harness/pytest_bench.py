@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from harness.boards.board import find_board
 from harness.clock import wall_iso
 from harness.desk import Desk
 from harness.errors import HilError, UsageError
+from harness.library.checkout import open_checkout
 from harness.library.provenance import to_json
 from harness.library.resolve import Library, exporter_mismatch
 from harness.machine.config import load_config
@@ -54,6 +56,8 @@ def _make(config: pytest.Config) -> tuple[RunRecord, Bench]:
     core = board.core_version(option("--hil-core-version"))
     named = option("--hil-executorch")
     executorch = load_config(executorch=Path(named) if named else None).executorch
+    library = option("--hil-library")
+    _require_inputs(executorch, Path(library) if library else None)
     out = option("--hil-out")
     folder = Path(out).absolute() if out else default_folder(board.name)
     record = RunRecord(
@@ -63,7 +67,6 @@ def _make(config: pytest.Config) -> tuple[RunRecord, Bench]:
         command=tuple(sys.argv),
         folder=folder,
     )
-    library = option("--hil-library")
     request = Request(
         board=board,
         core_version=core,
@@ -84,6 +87,18 @@ def _make(config: pytest.Config) -> tuple[RunRecord, Bench]:
     return record, bench
 
 
+def _require_inputs(executorch: Path | None, library: Path | None) -> None:
+    """A path that cannot be what it is said to be ends the run before anything is done."""
+    if library is not None:
+        if not library.exists():
+            raise UsageError(
+                f"there is no library at {str(library)!r}",
+                remedy="give --library the folder or zip of a built ExecuTorch Arduino library",
+            )
+    elif executorch is not None:
+        open_checkout(executorch)
+
+
 def default_folder(board: str) -> Path:
     """Where a run's evidence goes unless ``--hil-out`` says otherwise."""
     stamp = wall_iso().replace(":", "").replace("-", "")[:15]
@@ -98,13 +113,9 @@ def progress_of(config: pytest.Config) -> Callable[[str], None]:
         capture = config.pluginmanager.get_plugin("capturemanager")
         if reporter is None:
             return
-        text = f"  ... {printable(line, limit=1000)}"
-        if capture is None:
-            reporter.write_line(text)
-            reporter.flush()
-            return
-        with capture.global_and_fixture_disabled():
-            reporter.write_line(text)
+        with nullcontext() if capture is None else capture.global_and_fixture_disabled():
+            reporter.ensure_newline()
+            reporter.write_line(f"  ... {printable(line, limit=1000)}")
             reporter.flush()
 
     return say
@@ -117,5 +128,4 @@ def record_library(bench: Bench, record: RunRecord) -> Library:
     mismatch = exporter_mismatch(made, made.provenance.exporter)
     if mismatch and mismatch not in record.warnings:
         record.warnings.append(mismatch)
-        bench.progress(f"warning: {mismatch}")
     return made

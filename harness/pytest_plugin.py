@@ -43,6 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--hil-root-ops", metavar="OPS", help="op set, passed on as ROOT_OPS=")
     group.addoption("--hil-all-ops", action="store_true", help="every portable op (ALL_OPS=1)")
     group.addoption("--hil-out", metavar="DIR", help="folder of the run's evidence")
+    group.addoption("--hil-brief", action="store_true", help="no table of what was measured")
 
 
 def pytest_configure(config: pytest.Config) -> None:

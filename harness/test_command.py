@@ -48,6 +48,8 @@ def add_test_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser
     parser.add_argument("--out", metavar="DIR", help="folder of the run's evidence")
     parser.add_argument("-k", metavar="EXPRESSION", help="only cases that match, as in pytest")
     parser.add_argument("-v", "--verbose", action="store_true", help="one line for each case")
+    # For the demo, which shows one table of all its boards.
+    parser.add_argument("--brief", action="store_true", help=argparse.SUPPRESS)
     parser.set_defaults(func=run_test, pytest=[])
 
 
@@ -117,7 +119,7 @@ def pytest_arguments(arguments: argparse.Namespace, out: Path) -> list[str]:
         f"--junitxml={out / 'junit.xml'}",
         f"--alluredir={out / 'allure'}",
         "-v" if arguments.verbose else "-q",
-        "-rs",
+        *(["--hil-brief"] if arguments.brief else []),
         *(word for name in UNUSED_PLUGINS for word in ("-p", f"no:{name}")),
         *(["--hil-all-ops"] if arguments.all_ops else []),
         *(word for key, value in options.items() if value is not None for word in (key, value)),
@@ -148,7 +150,7 @@ def run_demo(arguments: argparse.Namespace) -> int:
             print(f"board {name} is left out: {reason}")
             continue
         folder = out / name
-        argv = [sys.executable, "-m", "harness.cli", "test", name, "--out", str(folder)]
+        argv = [sys.executable, "-m", "harness.cli", "test", name, "--brief", "--out", str(folder)]
         if arguments.executorch:
             argv += ["--executorch", arguments.executorch]
         code = _stream(argv)

@@ -25,6 +25,10 @@ class Lane(Enum):
     HARDWARE = "hardware"
 
 
+DATA_ONLY = "data only so far: the bench cannot upload to a real board yet"
+"""Why a board of the hardware lane does not run."""
+
+
 class Tier(Enum):
     """Which kernels a core can use; CMSIS-NN's own three, and none."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 
-from harness.boards.board import Board, load_boards
+from harness.boards.board import DATA_ONLY, Board, Lane, load_boards
 from harness.machine.doctor import why_not
 
 
@@ -21,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     boards = load_boards()
     reasons = {lane: why_not(lane) for lane in {board.lane for board in boards}}
     if arguments.json:
-        print(json.dumps([_data(board, reasons[board.lane]) for board in boards], indent=1))
+        print(json.dumps([_data(board, _why_not(board, reasons)) for board in boards], indent=1))
         return 0
     for board in boards:
         versions = ", ".join(each.version for each in board.core_versions)
@@ -29,9 +30,13 @@ def run(arguments: argparse.Namespace) -> int:
             f"{board.name:6} {board.lane.value:9} {board.core:12} {board.tier.value:9} {versions}"
         )
         print(f"       {board.title}; {board.fqbn}")
-        if reason := reasons[board.lane]:
+        if reason := _why_not(board, reasons):
             print(f"       cannot run here: {reason}")
     return 0
+
+
+def _why_not(board: Board, reasons: Mapping[Lane, str | None]) -> str | None:
+    return DATA_ONLY if board.lane is Lane.HARDWARE else reasons[board.lane]
 
 
 def _data(board: Board, reason: str | None) -> dict[str, object]:

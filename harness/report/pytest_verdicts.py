@@ -270,9 +270,18 @@ class VerdictHooks:
             for each in faults:
                 shown.write_sep("_", each.nodeid)
                 shown.write_line(str(each.longrepr))
+        if not self._record.cases and not self._record.interrupted:
+            shown.write_line("nothing ran: no case was selected")
+        skipped = [
+            case.verdict.diagnosis
+            for case in self._record.cases
+            if case.verdict.kind is Kind.SKIPPED and case.verdict.diagnosis is not None
+        ]
+        for line in report.skipped_text(skipped):
+            shown.write_line(line)
         for warning in self._record.warnings:
             shown.write_line(f"warning: {report.printable(warning, limit=1000)}")
-        if self._record.measurements:
+        if self._record.measurements and not self._config.getoption("--hil-brief"):
             shown.write_sep("=", f"{self._record.board}: what was measured")
             shown.write_line(report.table([self._record.as_json({})], colour=shown.hasmarkup))
 

@@ -13,6 +13,7 @@ from harness.report.verdict import Diagnosis
 NOT_MEASURED = "not measured on this lane"
 COLOURS = {"passed": "green", "failed": "red", "fault": "magenta", "skipped": "yellow"}
 EVIDENCE_LINES = 14
+_MEASURED = ("output", "flash_bytes", "ram_bytes", "arena_bytes", "instructions")
 
 
 def printable(text: str, *, limit: int = 300) -> str:
@@ -47,6 +48,8 @@ def table(runs: Iterable[Mapping[str, object]], *, width: int = 118, colour: boo
         measurements = run.get("measurements")
         for each in measurements if isinstance(measurements, list) else ():
             verdict = str(each.get("verdict") or "not run")
+            if verdict == "skipped" and not any(each.get(key) for key in _MEASURED):
+                continue
             shade = COLOURS.get(verdict, "white")
             counted = each.get("instructions")
             grid.add_row(
@@ -64,6 +67,17 @@ def table(runs: Iterable[Mapping[str, object]], *, width: int = 118, colour: boo
     stream = io.StringIO()
     Console(file=stream, width=width, force_terminal=colour, no_color=not colour).print(grid)
     return stream.getvalue().rstrip("\n")
+
+
+def skipped_text(skipped: Iterable[Diagnosis]) -> list[str]:
+    """One line for each remedy: how many cases wait for it, and what the first of them lacks."""
+    by_remedy: dict[str, list[Diagnosis]] = {}
+    for each in skipped:
+        by_remedy.setdefault(each.remedy, []).append(each)
+    return [
+        f"skipped {len(each)}: {printable(each[0].symptom)}: {printable(remedy)}"
+        for remedy, each in by_remedy.items()
+    ]
 
 
 def _number(value: object) -> str:

@@ -34,8 +34,8 @@ def test_its_output_is_right(
         labelled += case.label is not None
         if result.instructions is not None:
             measurement.instructions = result.instructions
-    unit = "LSB" if model.output_lsb > 0 else "absolute"
-    told = f"{len(model.cases)} cases within {worst:.2g} {unit}"
+    unit = " LSB" if model.output_lsb > 0 else ""
+    told = f"{len(model.cases)} cases within {worst:.2g}{unit}"
     measurement.output = f"{told}, {labelled} classes right" if labelled else told
 
 

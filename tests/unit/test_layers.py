@@ -15,7 +15,7 @@ HARNESS = Path(__file__).resolve().parents[2] / "harness"
 
 LAYERS: Sequence[tuple[str, ...]] = (
     ("errors", "clock"),
-    ("paths", "process"),
+    ("paths", "process", "heartbeat"),
     ("storage",),
     ("boards",),
     ("machine",),

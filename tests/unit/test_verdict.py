@@ -10,7 +10,8 @@ from harness.errors import (
     ToolError,
     in_stage,
 )
-from harness.report.verdict import Kind, exit_code, verdict_of, worst
+from harness.report.text import skipped_text
+from harness.report.verdict import Diagnosis, Kind, exit_code, verdict_of, worst
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,14 @@ def test_exit_codes_tell_failed_from_fault_and_from_nothing() -> None:
     assert exit_code([Kind.SKIPPED]) == 4
     assert exit_code([]) == 4
     assert worst([]) is None
+
+
+def test_skips_are_told_once_for_each_remedy() -> None:
+    def lacking(what: str, remedy: str) -> Diagnosis:
+        return Diagnosis("library", what, what, remedy)
+
+    lines = skipped_text(
+        [lacking("no A", "give A"), lacking("no B", "give B"), lacking("no A either", "give A")]
+    )
+    assert lines == ["skipped 2: no A: give A", "skipped 1: no B: give B"]
+    assert skipped_text([]) == []
