@@ -26,8 +26,8 @@ exit codes:
 
 
 COMMANDS = {
-    "test": ("harness.test_command", "add_test_parser"),
-    "demo": ("harness.test_command", "add_demo_parser"),
+    "test": ("harness.suite_command", "add_test_parser"),
+    "demo": ("harness.suite_command", "add_demo_parser"),
     "boards": ("harness.boards.command", "add_parser"),
     "emulate": ("harness.emulator.command", "add_parser"),
     "env": ("harness.arduino.command", "add_parser"),

@@ -33,7 +33,7 @@ LAYERS: Sequence[tuple[str, ...]] = (
     ("pytest_bench",),
     ("pytest_plugin",),
     ("machine.command", "boards.command", "emulator.command", "preflight.command"),
-    ("arduino.command", "test_command"),
+    ("arduino.command", "suite_command"),
     ("cli",),
 )
 """Bottom to top.  What a package has for people stands above it: its command, the doctor."""
@@ -56,7 +56,7 @@ ONLY_IN: Mapping[str, tuple[str, ...]] = {
         "pytest_bench",
         "report.pytest_verdicts",
         "report.allure_results",
-        "test_command",
+        "suite_command",
     ),
 }
 """Modules and packages that may import each of these; nobody else may."""
