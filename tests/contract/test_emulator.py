@@ -10,22 +10,22 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-import serial
 
 from harness import paths, process
 from harness.boards.board import find_board
-from harness.clock import Deadline, pause
+from harness.clock import pause
 from harness.emulator import command
 from harness.emulator.client import PluggedBoard, find_plugged, plug_in, plugged_boards
 from harness.emulator.line import QUEUE_BYTES
 from harness.emulator.reply import ChipState
 from harness.errors import DeviceError, DutFailure, HilError, ToolError, UsageError
 from tests.emulated.bare_firmware import build_native
+from tests.plugged import open_port, wait_until
 
 TOOLS = paths.platform_dir() / "hil" / "virtual" / "tools"
 ROOT = Path(command.__file__).resolve().parents[2]
@@ -54,17 +54,6 @@ def board(run_dir: Path) -> PluggedBoard:
     """A native board, plugged in, with nothing flashed."""
     assert run_dir.is_dir()
     return plug_in(find_board("host"), lease_pid=os.getpid())
-
-
-def open_port(board: PluggedBoard) -> serial.Serial:
-    return serial.Serial(board.address, 115200, timeout=10, exclusive=True)
-
-
-def wait_until(true: Callable[[], bool], timeout_s: float = 10) -> None:
-    deadline = Deadline.after(timeout_s)
-    while not true():
-        assert not deadline.expired, "this did not become true in time"
-        pause(0.01)
 
 
 def flash_unread(board: PluggedBoard, firmware: Path) -> None:

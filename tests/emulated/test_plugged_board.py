@@ -6,22 +6,22 @@ import os
 import shutil
 import signal
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-import serial
 
 from harness import process
 from harness.arduino import cli as arduino_cli
 from harness.boards.board import find_board
-from harness.clock import Deadline, monotonic_s, pause
+from harness.clock import monotonic_s, pause
 from harness.emulator import autopsy
 from harness.emulator.client import PluggedBoard, plug_in, plugged_boards
 from harness.emulator.reply import ChipState
 from harness.errors import CapabilityMissing, DeviceError, DutFailure, ToolError, UsageError
 from tests.emulated.bare_firmware import build_arm, build_native
+from tests.plugged import open_port, wait_until
 
 SKETCH = """
 void setup() { Serial.begin(115200); Serial.println("from a sketch"); }
@@ -52,17 +52,6 @@ def board(run_dir: Path) -> PluggedBoard:
     """An emulated Cortex-M33, plugged in, with nothing flashed."""
     assert run_dir.is_dir()
     return plug_in(find_board("m33"), lease_pid=os.getpid())
-
-
-def open_port(board: PluggedBoard) -> serial.Serial:
-    return serial.Serial(board.address, 115200, timeout=10, exclusive=True)
-
-
-def wait_until(true: Callable[[], bool], timeout_s: float = 20) -> None:
-    deadline = Deadline.after(timeout_s)
-    while not true():
-        assert not deadline.expired, "this did not become true in time"
-        pause(0.01)
 
 
 def test_boots_echoes_and_passes_every_byte(board: PluggedBoard, firmware: Path) -> None:
