@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from harness.boards.board import find_board
-from harness.clock import wall_iso
 from harness.desk import Desk
 from harness.errors import HilError, UsageError
 from harness.library.checkout import open_checkout
@@ -24,7 +23,7 @@ from harness.machine.config import load_config
 from harness.pipeline import Bench, Request
 from harness.report import allure_results
 from harness.report.pytest_verdicts import VerdictHooks
-from harness.report.run_record import RunRecord, claim
+from harness.report.run_record import RunRecord, claim, default_folder
 from harness.report.text import printable
 from harness.report.verdict import EXIT_FAULT
 
@@ -59,7 +58,7 @@ def _make(config: pytest.Config) -> tuple[RunRecord, Bench]:
     library = option("--hil-library")
     _require_inputs(executorch, Path(library) if library else None)
     out = option("--hil-out")
-    folder = Path(out).absolute() if out else default_folder(board.name)
+    folder = (Path(out) if out else default_folder(board.name)).absolute()
     record = RunRecord(
         board=board.name,
         lane=board.lane.value,
@@ -97,12 +96,6 @@ def _require_inputs(executorch: Path | None, library: Path | None) -> None:
             )
     elif executorch is not None:
         open_checkout(executorch)
-
-
-def default_folder(board: str) -> Path:
-    """Where a run's evidence goes unless ``--hil-out`` says otherwise."""
-    stamp = wall_iso().replace(":", "").replace("-", "")[:15]
-    return Path("hil-out").absolute() / f"{stamp}-{board}"
 
 
 def progress_of(config: pytest.Config) -> Callable[[str], None]:

@@ -14,12 +14,11 @@ from typing import NoReturn
 
 from harness import process
 from harness.boards.board import find_board
-from harness.clock import wall_iso
 from harness.errors import UsageError
 from harness.machine.bytecode import keep_bytecode
 from harness.machine.config import load_config
 from harness.paths import suite_dir
-from harness.report.run_record import claim
+from harness.report.run_record import claim, default_folder
 from harness.report.text import table
 from harness.report.verdict import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE
 
@@ -94,9 +93,8 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _out_folder(named: str | None, board: str) -> Path:
-    stamp = wall_iso().replace(":", "").replace("-", "")[:15]
-    return Path(named) if named else Path("hil-out") / f"{stamp}-{board}"
+def _out_folder(named: str | None, what: str) -> Path:
+    return Path(named) if named else default_folder(what)
 
 
 def pytest_arguments(arguments: argparse.Namespace, out: Path) -> list[str]:

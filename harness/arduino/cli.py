@@ -11,7 +11,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,14 +76,12 @@ class ArduinoCli:
         arguments: Sequence[str],
         *,
         timeout_s: float,
-        on_output: Callable[[bytes], None] | None = None,
     ) -> process.Completed:
         """Run with the bench's configuration; a non-zero exit is for the caller to explain."""
         return process.run(
             self.command_line(arguments),
             timeout_s=timeout_s,
             env=self.environment(),
-            on_output=on_output,
         )
 
 

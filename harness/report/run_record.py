@@ -30,6 +30,12 @@ KEPT_BY_A_RUN = ("run.json", "serial/serial.rx.bin", "serial/serial.tx.bin", "se
 """What an earlier run left in the folder and another one must not be mixed up with."""
 
 
+def default_folder(what: str) -> Path:
+    """Where the evidence of a run of ``what`` goes unless the caller names a folder."""
+    stamp = wall_iso().replace(":", "").replace("-", "")[:15]
+    return Path("hil-out") / f"{stamp}-{what}"
+
+
 def claim(folder: Path) -> None:
     """Make the run's folder and see that it can be written, before anything is done for it.
 

@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,8 +25,12 @@ from harness.emulator.client import PluggedBoard, find_plugged, plug_in, plugged
 from harness.emulator.line import QUEUE_BYTES
 from harness.emulator.reply import ChipState
 from harness.errors import DeviceError, DutFailure, HilError, ToolError, UsageError
+from tests import plugged
 from tests.emulated.bare_firmware import build_native
-from tests.plugged import open_port, wait_until
+from tests.plugged import open_port
+
+wait_until = partial(plugged.wait_until, timeout_s=10)
+"""A native board needs half the time that an emulated one may take."""
 
 TOOLS = paths.platform_dir() / "hil" / "virtual" / "tools"
 ROOT = Path(command.__file__).resolve().parents[2]
