@@ -29,6 +29,24 @@ DATA_ONLY = "data only so far: the bench cannot upload to a real board yet"
 """Why a board of the hardware lane does not run."""
 
 
+class ResetMethod(Enum):
+    """How a board is started anew: through its own debugger, by uploading again, by its power."""
+
+    OPENOCD = "openocd"
+    UPLOAD = "upload"
+    POWER = "power"
+
+
+class Standing(Enum):
+    """How an arena band is known: measured by the bench's means, or only reported by its source.
+
+    A result that contradicts a reported band is shown beside it and fails nothing.
+    """
+
+    MEASURED = "measured"
+    REPORTED = "reported"
+
+
 class Tier(Enum):
     """Which kernels a core can use; CMSIS-NN's own three, and none."""
 
@@ -81,19 +99,39 @@ class ArenaBand:
     works_bytes: tuple[int, ...]
     shipped_bytes: int
     untested_bytes: tuple[int, ...]
+    standing: Standing
+    source: str
+
+
+@dataclass(frozen=True)
+class RequiredLibrary:
+    """An Arduino library that sketches need on this core: its name, the least version, the source.
+
+    Versions are compared number by number, as ``0.10.0`` is later than ``0.9.1``.
+    """
+
+    name: str
+    least_version: str
     source: str
 
 
 @dataclass(frozen=True)
 class CoreVersion:
-    """One version of the board's Arduino core: ceilings as the build reports them, in bytes."""
+    """One version of the board's Arduino core: ceilings as the build reports them, in bytes.
+
+    ``size_recipe`` names what counts flash and RAM: figures of different ones are not compared.
+    ``serial_is`` is what a sketch's ``Serial`` is, for people.
+    """
 
     version: str
     flash_bytes: int
     ram_bytes: int
     stack_bytes: int
     heap_bytes: int
+    size_recipe: str
+    serial_is: str
     source: str
+    libraries: tuple[RequiredLibrary, ...]
     budgets: tuple[Budget, ...]
     arenas: tuple[ArenaBand, ...]
 
@@ -104,6 +142,23 @@ class CoreVersion:
     def arena(self, sketch: str) -> ArenaBand | None:
         """The arena band of ``sketch``, or None where the data has none."""
         return next((arena for arena in self.arenas if arena.sketch == sketch), None)
+
+
+@dataclass(frozen=True)
+class LinuxSide:
+    """The Linux computer on the board that holds its debugger and its serial route.
+
+    ``openocd`` is run there with each of ``script_dirs`` as ``-s`` and ``config`` as ``-f``;
+    ``sketch_address`` is where an upload writes; ``router_service`` is the systemd unit between
+    the microcontroller's UART and USB.
+    """
+
+    openocd: str
+    script_dirs: tuple[str, ...]
+    config: str
+    sketch_address: int
+    router_service: str
+    source: str
 
 
 @dataclass(frozen=True)
@@ -123,7 +178,11 @@ class Emulation:
 
 @dataclass(frozen=True)
 class Board:
-    """Everything the bench knows about one kind of board."""
+    """Everything the bench knows about one kind of board.
+
+    ``emulation`` is the chip of an emulated board, or that of a hardware board's stand-in.
+    ``reset_methods`` are tried in order.
+    """
 
     name: str
     title: str
@@ -135,6 +194,8 @@ class Board:
     serial: SerialFacts
     upload_method: str
     emulation: Emulation | None
+    linux_side: LinuxSide | None
+    reset_methods: tuple[ResetMethod, ...]
     core_versions: tuple[CoreVersion, ...]
     notes: tuple[str, ...]
     path: Path
@@ -220,10 +281,11 @@ def _board(top: Table, path: Path) -> Board:
     serial = top.table("serial")
     lane = top.enum("lane", Lane)
     emulation = top.optional_table("emulation")
-    if (emulation is None) == (lane is Lane.EMULATED):
-        top.fail(
-            "lane", f"is {lane.value!r}", "give [emulation] for an emulated board and no other"
-        )
+    if emulation is None and lane is Lane.EMULATED:
+        top.fail("lane", f"is {lane.value!r}", "give [emulation], or another lane")
+    if emulation is not None and lane is Lane.HOST:
+        top.fail("lane", f"is {lane.value!r}", "remove [emulation]: nothing is emulated there")
+    linux_side = top.optional_table("linux_side")
     versions = tuple(_core_version(each) for each in top.tables("core_version"))
     board = Board(
         name=name,
@@ -244,12 +306,25 @@ def _board(top: Table, path: Path) -> Board:
         ),
         upload_method=top.text("upload_method"),
         emulation=None if emulation is None else _emulation(emulation),
+        linux_side=None if linux_side is None else _linux_side(linux_side),
+        reset_methods=top.enums("reset_methods", ResetMethod),
         core_versions=versions,
         notes=top.texts("notes", optional=True),
         path=path,
     )
     top.close()
     return board
+
+
+def _linux_side(table: Table) -> LinuxSide:
+    return LinuxSide(
+        openocd=table.text("openocd"),
+        script_dirs=table.texts("script_dirs"),
+        config=table.text("config"),
+        sketch_address=table.whole("sketch_address"),
+        router_service=table.text("router_service"),
+        source=table.text("source"),
+    )
 
 
 def _emulation(table: Table) -> Emulation:
@@ -269,7 +344,17 @@ def _core_version(table: Table) -> CoreVersion:
         ram_bytes=table.whole("ram_bytes", least=1),
         stack_bytes=table.whole("stack_bytes"),
         heap_bytes=table.whole("heap_bytes"),
+        size_recipe=table.optional_text("size_recipe") or "size -A",
+        serial_is=table.optional_text("serial_is") or "the board's UART",
         source=table.text("source"),
+        libraries=tuple(
+            RequiredLibrary(
+                name=each.text("name"),
+                least_version=each.text("least_version", pattern=r"\d+(\.\d+)*"),
+                source=each.text("source"),
+            )
+            for each in table.tables("library", optional=True)
+        ),
         budgets=tuple(
             Budget(
                 sketch=each.text("sketch"),
@@ -288,6 +373,7 @@ def _core_version(table: Table) -> CoreVersion:
                 works_bytes=each.wholes("works_bytes", optional=True),
                 shipped_bytes=each.whole("shipped_bytes", least=1),
                 untested_bytes=each.wholes("untested_bytes", optional=True),
+                standing=each.optional_enum("standing", Standing) or Standing.MEASURED,
                 source=each.text("source"),
             )
             for each in table.tables("arena", optional=True)

@@ -55,6 +55,10 @@ class Table:
             self.fail(key, f"is {value!r}", f"write it as {pattern}")
         return value
 
+    def optional_text(self, key: str) -> str | None:
+        """A string as of :meth:`text`, or None where the key is absent."""
+        return None if self._take(key, optional=True) is None else self.text(key)
+
     def texts(self, key: str, *, optional: bool = False) -> tuple[str, ...]:
         """A list of strings."""
         value = self._take(key, optional=optional)
@@ -93,7 +97,18 @@ class Table:
 
     def enum(self, key: str, closed: type[E]) -> E:
         """One of a closed set, by its value."""
-        value = self._take(key)
+        return self._member(key, self._take(key), closed)
+
+    def optional_enum(self, key: str, closed: type[E]) -> E | None:
+        """One of a closed set, or None where the key is absent."""
+        value = self._take(key, optional=True)
+        return None if value is None else self._member(key, value, closed)
+
+    def enums(self, key: str, closed: type[E]) -> tuple[E, ...]:
+        """A list of members of a closed set, by their values; empty where the key is absent."""
+        return tuple(self._member(key, each, closed) for each in self.texts(key, optional=True))
+
+    def _member(self, key: str, value: object, closed: type[E]) -> E:
         names = [str(each.value) for each in closed]
         for each in closed:
             if each.value == value:

@@ -1,4 +1,4 @@
-"""What the user set once: where their ExecuTorch checkout is.
+"""What the user set once: where their ExecuTorch checkout is, and which real tools to use.
 
 The nearest wins: a flag, then ``HIL_EXECUTORCH``, then ``executorch = "DIR"`` in the user's
 configuration file (see :func:`harness.paths.config_file`).
@@ -17,6 +17,7 @@ from harness.paths import config_file
 
 FLAG = "--executorch"
 VARIABLE = "HIL_EXECUTORCH"
+KEYS = ("executorch", "adb", "remoteocd", "arduino_router", "router_bridge")
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,17 @@ class Config:
     """The settings in force.
 
     ``executorch`` is the checkout's absolute path, not yet looked at; ``executorch_source`` says
-    what named it, for messages.  Both are None where nothing did.
+    what named it, for messages.  Both are None where nothing did.  The rest are real parts of the
+    Uno Q's route, absolute paths and not yet looked at: programs, and for ``router_bridge`` a
+    library's folder.  Where they are named they run in the place of the stand-in's own.
     """
 
     executorch: Path | None = None
     executorch_source: str | None = None
+    adb: Path | None = None
+    remoteocd: Path | None = None
+    arduino_router: Path | None = None
+    router_bridge: Path | None = None
 
 
 def load_config(*, executorch: Path | None = None) -> Config:
@@ -39,13 +46,23 @@ def load_config(*, executorch: Path | None = None) -> Config:
     """
     path = config_file()
     from_file = _read(path)
+    in_file = from_file.get("executorch")
+    source: str | None = None
+    checkout: Path | None = None
     if executorch is not None:
-        return Config(_absolute(executorch, Path.cwd()), FLAG)
-    if named := os.environ.get(VARIABLE):
-        return Config(_absolute(Path(named), Path.cwd()), VARIABLE)
-    if from_file is not None:
-        return Config(_absolute(from_file, path.parent), str(path))
-    return Config()
+        checkout, source = _absolute(executorch, Path.cwd()), FLAG
+    elif named := os.environ.get(VARIABLE):
+        checkout, source = _absolute(Path(named), Path.cwd()), VARIABLE
+    elif in_file is not None:
+        checkout, source = in_file, str(path)
+    return Config(
+        executorch=checkout,
+        executorch_source=source,
+        adb=from_file.get("adb"),
+        remoteocd=from_file.get("remoteocd"),
+        arduino_router=from_file.get("arduino_router"),
+        router_bridge=from_file.get("router_bridge"),
+    )
 
 
 def how_to_configure() -> str:
@@ -56,11 +73,12 @@ def how_to_configure() -> str:
     )
 
 
-def _read(path: Path) -> Path | None:
+def _read(path: Path) -> dict[str, Path]:
+    """Every path that the file names, absolute, by its key."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return None
+        return {}
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"cannot read the configuration {str(path)!r}: {error}",
@@ -73,14 +91,13 @@ def _read(path: Path) -> Path | None:
             f"{path}: this is not TOML: {error}", remedy="correct the syntax at that place"
         ) from error
     table = Table(raw, path=path, text=text)
-    # Asked for even when absent, so that a misspelt key is told from an unknown one.
-    named = (
-        table.text("executorch")
-        if "executorch" in raw
-        else table.texts("executorch", optional=True)
-    )
+    named = {key: table.optional_text(key) for key in KEYS}
     table.close()
-    return Path(named) if isinstance(named, str) else None
+    return {
+        key: _absolute(Path(value), path.parent)
+        for key, value in named.items()
+        if value is not None
+    }
 
 
 def _absolute(path: Path, base: Path) -> Path:

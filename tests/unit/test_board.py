@@ -99,7 +99,18 @@ def test_wrong_unit_names_the_right_one(tmp_path: Path) -> None:
         ('vid = "0x1209"', 'vid = "1209"', "write it as 0x[0-9a-f]{4}"),
         ("resets_on_open = false", "resets_on_open = 0", "give true or false"),
         ('name = "m33"', 'name = "m34"', "make the two equal"),
-        ('lane = "emulated"', 'lane = "host"', "give [emulation] for an emulated board"),
+        ('lane = "emulated"', 'lane = "host"', "remove [emulation]: nothing is emulated there"),
+        (
+            'upload_method = "hil"',
+            'upload_method = "hil"\nreset_methods = ["opencd"]',
+            "did you mean 'openocd'",
+        ),
+        ("stack_bytes = 32768", "stack_bytes = 32768\nsize_recipe = 3", "give a string"),
+        (
+            "shipped_bytes = 40960",
+            'shipped_bytes = 40960\nstanding = "said"',
+            "one of measured, reported",
+        ),
         ("[usb]", "[usb", "correct the syntax"),
         ('title = "Emulated', 'titel = "Emulated', "correct or remove it"),
         ('core = "cortex-m33"', "", "add it"),
@@ -123,3 +134,23 @@ def test_unknown_core_version_lists_the_known() -> None:
     with pytest.raises(UsageError) as caught:
         board.core_version("9.9.9")
     assert board.default_core_version.version in caught.value.remedy
+
+
+def test_the_uno_q_has_what_its_path_needs() -> None:
+    board = find_board("unoq")
+    assert board.emulation is not None
+    assert board.linux_side is not None
+    assert [each.value for each in board.reset_methods] == ["openocd", "upload", "power"]
+    for version in ("0.55.2", "0.90.0"):
+        core = board.core_version(version)
+        assert [each.name for each in core.libraries] == ["Arduino_RouterBridge"]
+    older, newer = board.core_versions
+    assert older.size_recipe != newer.size_recipe
+    standings = [each.arena("KeywordSpotting") for each in (older, newer)]
+    assert [each.standing.value for each in standings if each] == ["reported", "measured"]
+
+
+def test_a_board_without_a_linux_side_has_none() -> None:
+    board = find_board("m33")
+    assert (board.linux_side, board.reset_methods) == (None, ())
+    assert board.default_core_version.size_recipe == "size -A"

@@ -83,3 +83,11 @@ def test_a_file_that_is_no_text_is_said(file: Path) -> None:
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError, match="cannot read the configuration"):
         load_config()
+
+
+def test_real_tools_are_named_in_the_file(file: Path) -> None:
+    file.write_text('remoteocd = "tools/remoteocd"\narduino_router = "/r"\n', encoding="utf-8")
+    config = load_config(executorch=Path("/from/flag"))
+    assert config.remoteocd == file.parent / "tools" / "remoteocd"
+    assert (config.arduino_router, config.adb, config.router_bridge) == (Path("/r"), None, None)
+    assert config.executorch == Path("/from/flag")
