@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 
@@ -29,21 +30,25 @@ def pause(seconds: float) -> None:
 
 @dataclass(frozen=True)
 class Deadline:
-    """A moment on the monotonic clock after which a wait gives up."""
+    """A moment on the monotonic clock after which a wait gives up.
+
+    ``now`` is that clock, unless a recording is played back: then time is the recording's own.
+    """
 
     at_s: float
+    now: Callable[[], float] = field(default=monotonic_s, compare=False)
 
     @classmethod
-    def after(cls, timeout_s: float) -> Deadline:
+    def after(cls, timeout_s: float, now: Callable[[], float] = monotonic_s) -> Deadline:
         """A deadline ``timeout_s`` seconds from now; ``math.inf`` never expires."""
-        return cls(monotonic_s() + timeout_s)
+        return cls(now() + timeout_s, now)
 
     @property
     def remaining_s(self) -> float:
         """Seconds left, never negative."""
-        return max(0.0, self.at_s - monotonic_s())
+        return max(0.0, self.at_s - self.now())
 
     @property
     def expired(self) -> bool:
         """Whether the moment has passed."""
-        return not math.isinf(self.at_s) and monotonic_s() >= self.at_s
+        return not math.isinf(self.at_s) and self.now() >= self.at_s

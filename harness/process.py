@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from harness import guard
 from harness.clock import Deadline, monotonic_s
 from harness.errors import ToolError
 
@@ -66,16 +67,19 @@ def spawn(
     stderr: int | IO[bytes] = subprocess.PIPE,
     pass_fds: Sequence[int] = (),
     die_with_parent: bool = False,
+    guarded: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start ``argv`` in a session of its own; the caller owns it and must :func:`end` it.
 
-    ``die_with_parent``: the kernel kills the child when this process ends in any way, SIGKILL
-    included (Linux only; elsewhere it is ignored).  For single-threaded callers.  Raises
-    :class:`ToolError` when it cannot be started at all.
+    ``guarded``: it and whatever it started are killed when this process ends in any way, SIGKILL
+    included; a process between the two sees to that, which is the one returned, and which ends
+    with :data:`harness.guard.CANNOT_START` for what is no program.  ``die_with_parent``: the kernel
+    does so for the child alone, and at once (Linux only; elsewhere it is ignored); for
+    single-threaded callers.  Raises :class:`ToolError` when it cannot be started at all.
     """
     try:
         return subprocess.Popen(
-            list(argv),
+            [*_guard(), *argv] if guarded else list(argv),
             cwd=cwd,
             env=dict(env) if env is not None else None,
             stdin=stdin,
@@ -87,10 +91,18 @@ def spawn(
             preexec_fn=_tie_to(os.getpid()) if die_with_parent else None,
         )
     except OSError as error:
-        raise ToolError(
-            f"cannot start {argv[0]!r}: {error.strerror or error}",
-            remedy="install it, or run 'hil doctor' to see what is missing",
-        ) from error
+        raise _cannot_start(argv, error.strerror or str(error)) from error
+
+
+def _guard() -> tuple[str, ...]:
+    return (sys.executable, "-I", "-S", "-E", str(guard.__file__), str(os.getpid()))
+
+
+def _cannot_start(argv: Sequence[str], why: str) -> ToolError:
+    return ToolError(
+        f"cannot start {argv[0]!r}: {why}",
+        remedy="install it, or run 'hil doctor' to see what is missing",
+    )
 
 
 def _tie_to(parent: int) -> Callable[[], None] | None:
@@ -122,18 +134,24 @@ def run(
     ``on_output`` is called with each piece of either stream as it arrives.  Raises
     :class:`ToolError` when it cannot be started, takes over ``timeout_s`` seconds or prints more
     than :data:`KEEP_BYTES`.  The child and everything it started are gone when this returns or
-    raises, KeyboardInterrupt included.
+    raises, KeyboardInterrupt included, and soon after this process was killed.
     """
     started_s = monotonic_s()
     deadline = Deadline.after(timeout_s)
     child = spawn(
-        argv, cwd=cwd, env=env, stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+        guarded=True,
     )
     try:
         out, err = _communicate(child, stdin, deadline, on_output, argv, timeout_s)
         child.wait()
     finally:
         end(child, grace_s=0.5)
+    if child.returncode == guard.CANNOT_START and not out:
+        raise _cannot_start(argv, err.decode("utf-8", "replace").strip())
     return Completed(
         argv=tuple(argv),
         returncode=child.returncode,
@@ -232,7 +250,7 @@ def end(child: subprocess.Popen[bytes], *, grace_s: float = GRACE_S) -> int:
             child.wait(timeout=grace_s)
     signal_session(child.pid, signal.SIGKILL)
     if cut_off:
-        _kill_session(child.pid)
+        guard.kill_session(child.pid)
     for stream in (child.stdin, child.stdout, child.stderr):
         if stream is not None:
             with suppress(OSError):
@@ -244,22 +262,6 @@ def signal_session(pid: int, number: signal.Signals) -> None:
     """Send a signal to the process group that ``pid`` leads; none left is not an error."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
-
-
-def _kill_session(leader: int) -> None:
-    """Kill what ``leader`` left in its session under process groups of their own.
-
-    arduino-cli puts every compiler and upload tool that it starts into one, where no signal to
-    its own group arrives.  Only Linux tells who they are.
-    """
-    # Twice: one that was just starting another one may have been missed.
-    for _ in range(2):
-        for entry in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(OSError, ValueError, IndexError):
-                text = entry.read_text(encoding="utf-8", errors="replace")
-                # After the name in parentheses: state, parent, group, session.
-                if int(text.rpartition(")")[2].split()[3]) == leader:
-                    os.kill(int(entry.parent.name), signal.SIGKILL)
 
 
 def alive(pid: int) -> bool:

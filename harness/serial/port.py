@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import grp
 import os
+import pwd
 import select
 import stat
 import threading
@@ -137,7 +138,7 @@ def _cannot_open(address: str, error: OSError) -> DeviceError:
     if number in (errno.EACCES, errno.EPERM):
         return DeviceError(
             f"port {address!r} may not be opened by user id {os.getuid()}",
-            remedy=f"{_permission_remedy(path)}, then log in again",
+            remedy=permission_remedy(path),
             evidence=evidence,
         )
     # pyserial reports a refused lock without an errno of its own, as EAGAIN in the text.
@@ -179,9 +180,19 @@ def _busy(address: str, holders: tuple[Holder, ...], evidence: tuple[str, ...] =
     )
 
 
-def _permission_remedy(path: Path) -> str:
+def permission_remedy(path: Path, *, uid: int | None = None) -> str:
+    """What lets this user open the port: a group to join or join anew, or the core's udev rules."""
     with suppress(OSError, KeyError):
-        group = grp.getgrgid(path.stat().st_gid).gr_name
-        if group != "root":
-            return f"add the user to the port's group: sudo usermod -aG {group} $USER"
-    return "install the udev rules of the board's core"
+        group = grp.getgrgid(path.stat().st_gid)
+        if group.gr_name != "root":
+            user = pwd.getpwuid(os.getuid() if uid is None else uid).pw_name
+            if user in group.gr_mem:
+                return (
+                    f"log out and in again: user {user!r} was added to the port's group"
+                    f" {group.gr_name!r} after this session began"
+                )
+            return (
+                f"add the user to the port's group: sudo usermod -aG {group.gr_name} $USER,"
+                " then log in again"
+            )
+    return "install the udev rules of the board's core, then plug the board in again"

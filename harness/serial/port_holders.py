@@ -10,6 +10,10 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 
+MODEM_MANAGER = "ModemManager"
+"""Command name of the service that sends modem commands to every new serial port for some ten
+seconds (rusefi 4359)."""
+
 
 @dataclass(frozen=True)
 class Holder:
@@ -39,6 +43,11 @@ def port_holders(address: str) -> tuple[Holder, ...]:
         if target in _open_files(pid) and not _plays_the_board(pid, target):
             found.append(Holder(pid, _name(pid)))
     return tuple(found)
+
+
+def modem_manager_runs() -> bool:
+    """Whether the service that probes new ports runs, whoever started it."""
+    return any(_name(pid) == MODEM_MANAGER for pid in _process_ids())
 
 
 def _process_ids() -> Iterator[int]:

@@ -7,15 +7,18 @@ nothing.
 
 from __future__ import annotations
 
+import os
 import re
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 import pexpect
 
 from harness.clock import Deadline, monotonic_s
-from harness.errors import DeviceError, HilError
+from harness.errors import BenchError, DeviceError, HilError
 from harness.serial.byte_stream import ByteStream, StreamGone
 from harness.serial.patterns import Patterns, PatternSet, compile_patterns
 from harness.serial.session_errors import (
@@ -23,6 +26,7 @@ from harness.serial.session_errors import (
     board_crashed,
     board_silent,
     broken_reader,
+    described,
     expect_timeout,
     stream_ended,
 )
@@ -48,23 +52,32 @@ class Session:
     """One open stream and its transcript; a context manager that starts and closes it.
 
     ``witness`` sees the board otherwise than through the stream, where that is possible: waits
-    then end with what happened to the board instead of a timeout.
+    then end with what happened to the board instead of a timeout.  ``clock`` and ``entropy`` are
+    the machine's own, unless a recorded conversation is played back.
     """
 
     def __init__(
-        self, stream: ByteStream, transcript: Transcript, *, witness: Witness | None = None
+        self,
+        stream: ByteStream,
+        transcript: Transcript,
+        *,
+        witness: Witness | None = None,
+        clock: Callable[[], float] = monotonic_s,
+        entropy: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self.stream = stream
         self.transcript = transcript
+        self.clock = clock
+        self.entropy = entropy
         self._witness = witness
-        self._looked_s = monotonic_s()
+        self._looked_s = clock()
         self.match: re.Match[bytes] | type[pexpect.TIMEOUT] | type[pexpect.EOF] | None = None
         self.before: bytes = b""
         self.after: bytes | type[pexpect.TIMEOUT] | type[pexpect.EOF] | None = None
-        self._cursor = 0
-        self._boot_offset = 0
+        self._cursor = transcript.rx_length
+        self._boot_offset = transcript.rx_length
         self._arrived = threading.Condition()
-        self._last_rx_s = monotonic_s()
+        self._last_rx_s = clock()
         self._end: DeviceError | None = None
         self._pending: HilError | None = None
         self._stop = threading.Event()
@@ -85,7 +98,8 @@ class Session:
     def start(self) -> None:
         """Begin to read; calling it again does nothing."""
         if self._thread is None:
-            self._last_rx_s = monotonic_s()
+            self._last_rx_s = self.clock()
+            self._note("opened", stream=self.stream.name)
             name = f"read {self.stream.name}"
             self._thread = threading.Thread(target=self._read, name=name, daemon=True)
             self._thread.start()
@@ -97,6 +111,18 @@ class Session:
         if self._thread is not None:
             self._thread.join(timeout=5.0)
         self.transcript.close()
+
+    def resume(self, stream: ByteStream) -> None:
+        """Go on with another stream after this one has ended: a port that came back elsewhere.
+
+        The transcript goes on; what is expected next is expected of the new stream.
+        """
+        self.stream.close()
+        if self._thread is not None:
+            self._thread.join(timeout=5.0)
+        self.stream, self._thread, self._end = stream, None, None
+        self.skip_received()
+        self.start()
 
     @property
     def cursor(self) -> int:
@@ -138,7 +164,26 @@ class Session:
 
     def crash(self) -> Crash | None:
         """How the board's core crashed, where somebody can see that it did."""
-        return self._witness.crash() if self._witness is not None else None
+        seen = self._witness.crash() if self._witness is not None else None
+        if seen is not None:
+            self._note("crash", why=seen.why, evidence=list(seen.evidence))
+        return seen
+
+    def account(self) -> tuple[str, ...]:
+        """What can be told of a board that went silent; empty where nobody can see it."""
+        told = self._witness.account() if self._witness is not None else ()
+        if told:
+            self._note("account", lines=list(told))
+        return told
+
+    def mark(self, kind: str, **facts: object) -> None:
+        """Note in the transcript what happened to the board, with where this session stands."""
+        self._note(kind, boot=self._boot_offset, cursor=self._cursor, **facts)
+
+    def _note(self, kind: str, **facts: object) -> None:
+        # The bytes count, not the notes: a disk that refuses is said by the next piece.
+        with suppress(BenchError):
+            self.transcript.mark(kind, facts)
 
     def write(self, data: bytes) -> None:
         """Send ``data``; it is in the transcript before it is on the wire."""
@@ -148,6 +193,9 @@ class Session:
             self.stream.write(data)
         except StreamGone as error:
             raise stream_ended(error, "the bench was writing to it", self.transcript) from error
+        except DeviceError as error:
+            self._note("refused", **described(error))
+            raise
 
     def write_line(self, text: str) -> None:
         """Send ``text`` as UTF-8 and a newline."""
@@ -159,7 +207,7 @@ class Session:
         Raises :class:`StreamEnded` when none can come any more, and what the witness says.
         """
         self._raise_pending()
-        deadline = Deadline.after(timeout_s)
+        deadline = Deadline.after(timeout_s, self.clock)
         while True:
             ended, late = self.ended, deadline.expired
             data = self.transcript.received(offset)
@@ -192,8 +240,8 @@ class Session:
 
     def _expect(self, wanted: PatternSet, timeout_s: float, idle_s: float | None) -> int:
         self._raise_pending()
-        deadline = Deadline.after(timeout_s)
-        began_s = monotonic_s()
+        deadline = Deadline.after(timeout_s, self.clock)
+        began_s = self.clock()
         searched_to = self._cursor
         while True:
             start = max(self._cursor, searched_to - MATCH_SPAN_BYTES, self.transcript.rx_start)
@@ -222,7 +270,7 @@ class Session:
         """Wait for a byte past ``offset``, at most ``wait_s`` and not long without a look."""
         longest_s = 3600.0 if self._witness is None else WATCH_S
         if self._nothing_beyond(offset, min(wait_s, longest_s)):
-            quiet_s = monotonic_s() - max(self._last_rx_s, self._looked_s)
+            quiet_s = self.clock() - max(self._last_rx_s, self._looked_s)
             if quiet_s >= WATCH_S:
                 self._require_alive(offset)
 
@@ -235,18 +283,19 @@ class Session:
     def _require_alive(self, offset: int) -> None:
         if self._witness is None:
             return
-        self._looked_s = monotonic_s()
+        self._looked_s = self.clock()
         try:
             self._witness.require_alive()
         except HilError as error:
             if not self._nothing_beyond(offset, LAST_BYTES_S):
                 return
+            self._note("dead", **described(error))
             error.stage = error.stage or "session"
             error.evidence = (*error.evidence, *self.transcript.tail())
             raise
 
     def _idle_since(self, began_s: float) -> float:
-        return monotonic_s() - max(self._last_rx_s, began_s)
+        return self.clock() - max(self._last_rx_s, began_s)
 
     def _take(self, match: re.Match[bytes], start: int) -> None:
         self.match = match
@@ -263,10 +312,11 @@ class Session:
         name, tail = self.stream.name, self.transcript.tail()
         if (crash := self.crash()) is not None:
             raise board_crashed(name, crash, f"{wanted.shown} was expected", tail)
+        evidence = (*tail, *self.account())
         if self.bytes_since_boot == 0:
-            raise board_silent(name, wanted.shown, when, tail)
+            raise board_silent(name, wanted.shown, when, evidence)
         said = self.transcript.received(self._boot_offset)
-        raise expect_timeout(name, wanted.shown, when, said, tail)
+        raise expect_timeout(name, wanted.shown, when, said, evidence)
 
     def _at_end(self, wanted: PatternSet) -> int:
         self.match = self.after = pexpect.EOF
@@ -307,11 +357,13 @@ class Session:
         except HilError as error:
             pending = error
         with self._arrived:
-            self._last_rx_s = monotonic_s()
+            self._last_rx_s = self.clock()
             self._pending = self._pending or pending
             self._arrived.notify_all()
 
     def _finish(self, error: DeviceError) -> None:
+        if not self._stop.is_set():
+            self._note("ended", **described(error))
         with self._arrived:
             self._end = error
             self._arrived.notify_all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pexpect
 
-from harness.errors import DeviceError, DutFailure
+from harness.errors import DeviceError, DutFailure, HilError
 from harness.serial.byte_stream import StreamGone
 from harness.serial.transcript import Transcript, printable
 from harness.serial.witness import Crash
@@ -46,6 +46,17 @@ class BoardCrashed(DutFailure, pexpect.TIMEOUT):
 
 class StreamEnded(StreamGone, pexpect.EOF):
     """The stream ended before what was expected came."""
+
+
+def described(error: HilError) -> dict[str, object]:
+    """An error as plain data, so that a replay can raise it again."""
+    return {
+        "failed": isinstance(error, DutFailure),
+        "message": error.message,
+        "remedy": error.remedy,
+        "cause": error.cause,
+        "evidence": list(error.evidence),
+    }
 
 
 def expect_timeout(
@@ -96,10 +107,12 @@ def repeated_banner(said: bytes) -> tuple[str, int] | None:
     lines = [line.strip() for line in said.split(b"\n") if line.strip()]
     if not lines:
         return None
-    times = lines.count(lines[0])
+    # What is left of a line that a reset cut off may stand before the first whole one.
+    first = max(lines[:2], key=lines.count)
+    times = lines.count(first)
     if times < REPEATS or times == len(lines):
         return None
-    return printable(lines[0]), times
+    return printable(first), times
 
 
 def broken_reader(name: str, error: Exception) -> DeviceError:

@@ -2,8 +2,9 @@
 
 Append-only.  A byte is on disk when :meth:`Transcript.append` returns, so a killed run keeps its
 evidence.  Files in the run's folder: ``serial.rx.bin`` and ``serial.tx.bin`` hold the raw bytes of
-each direction, ``serial.jsonl`` one line per piece with time, direction, offset and length, which
-is enough to replay the conversation.
+each direction, ``serial.jsonl`` one line per piece with time, direction, offset and length, and
+one line per mark: what else happened, between which bytes.  That is enough to replay the
+conversation.  A transcript begun in a folder that holds one goes on where that one ended.
 
 Memory is bounded: past ``memory_bytes`` the oldest quarter of the received bytes is dropped from
 memory, never from disk; offsets stay absolute.
@@ -15,7 +16,7 @@ import json
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,11 +50,19 @@ class Piece:
 class Transcript:
     """One conversation; made by :func:`open_transcript`, safe to use from several threads."""
 
-    def __init__(self, folder: Path | None, *, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        *,
+        memory_bytes: int = MEMORY_BYTES,
+        clock: Callable[[], float] = monotonic_s,
+    ) -> None:
         self.folder = folder
+        self._clock = clock
         self._memory_bytes = memory_bytes
         self._lock = threading.Lock()
-        self._began_s = monotonic_s()
+        self._began_s = clock()
+        self._entries = 0
         self._rx = bytearray()
         self._rx_start = 0
         self._tx_length = 0
@@ -66,6 +75,12 @@ class Transcript:
         """Bytes received so far: the offset at which the next one will stand."""
         with self._lock:
             return self._rx_start + len(self._rx)
+
+    @property
+    def entries(self) -> int:
+        """Lines of the index so far, pieces and marks: a place in the whole conversation."""
+        with self._lock:
+            return self._entries
 
     @property
     def rx_start(self) -> int:
@@ -101,11 +116,28 @@ class Transcript:
                 self._rx += data
             else:
                 self._tx_length += len(data)
-            piece = Piece(monotonic_s() - self._began_s, direction, offset, data)
+            piece = Piece(self._clock() - self._began_s, direction, offset, data)
             self._pieces.append(piece)
             self._held_bytes += len(data)
             self._trim()
-            self._store(piece)
+            entry: dict[str, object] = {
+                "at_s": round(piece.at_s, 6),
+                "direction": direction,
+                "offset": offset,
+                "bytes": len(data),
+            }
+            self._store({direction: data}, entry)
+
+    def mark(self, kind: str, facts: Mapping[str, object]) -> None:
+        """Note what happened between two pieces: its time, its place, and ``facts`` as JSON.
+
+        Raises :class:`BenchError` as :meth:`append` does.
+        """
+        with self._lock:
+            rx, tx = self._rx_start + len(self._rx), self._tx_length
+            at_s = round(self._clock() - self._began_s, 6)
+            entry = {"at_s": at_s, "mark": kind, "rx": rx, "tx": tx, **facts}
+            self._store({}, entry)
 
     def tail(self, lines: int = 40) -> tuple[str, ...]:
         """The last lines of the conversation, made safe to show.
@@ -126,7 +158,7 @@ class Transcript:
     @property
     def elapsed_s(self) -> float:
         """Seconds since the transcript began: a mark for :meth:`shown_since`."""
-        return monotonic_s() - self._began_s
+        return self._clock() - self._began_s
 
     def shown_since(self, at_s: float) -> tuple[str, ...]:
         """The conversation from a mark on, as lines made safe to show, as :meth:`tail` has them.
@@ -148,17 +180,13 @@ class Transcript:
         while len(self._pieces) > MAX_PIECES or self._held_bytes > self._memory_bytes:
             self._held_bytes -= len(self._pieces.popleft().data)
 
-    def _store(self, piece: Piece) -> None:
+    def _store(self, data: Mapping[str, bytes], entry: Mapping[str, object]) -> None:
+        self._entries += 1
         if not self._files:
             return
-        entry = {
-            "at_s": round(piece.at_s, 6),
-            "direction": piece.direction,
-            "offset": piece.offset,
-            "bytes": len(piece.data),
-        }
         try:
-            _write_all(self._files[piece.direction], piece.data)
+            for direction, piece in data.items():
+                _write_all(self._files[direction], piece)
             _write_all(self._files["index"], (json.dumps(entry) + "\n").encode("ascii"))
         except OSError as error:
             self._close_files()
@@ -172,7 +200,12 @@ class Transcript:
                 self._files[key] = os.open(
                     self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
                 )
+            # Whatever an earlier port of the same run left: offsets are those of the files.
+            self._rx_start = os.fstat(self._files["rx"]).st_size
+            self._tx_length = os.fstat(self._files["tx"]).st_size
+            self._entries = (self.folder / _FILES["index"]).read_bytes().count(b"\n")
             head = {"transcript": 1, "began": wall_iso()}
+            self._entries += 1
             _write_all(self._files["index"], (json.dumps(head) + "\n").encode("ascii"))
         except OSError as error:
             self._close_files()

@@ -15,7 +15,7 @@ class Crash:
 
 
 class Witness(Protocol):
-    """Asked by a session while nothing arrives; a real board on a cable has none."""
+    """Asked by a session while nothing arrives; a board with no other way in has none."""
 
     def require_alive(self) -> None:
         """Raise the error that the end of what plays the board stands for; else return."""
@@ -23,4 +23,8 @@ class Witness(Protocol):
 
     def crash(self) -> Crash | None:
         """How the core crashed, where it did and that can be seen."""
+        ...
+
+    def account(self) -> tuple[str, ...]:
+        """All that can be told of a board that went silent, in printable lines; never raises."""
         ...

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.clock import pause
 from harness.errors import BenchError
 from harness.process import end, spawn
-from harness.storage.lock import LockTimeout, hold, hold_if_free, read_holder
+from harness.storage import lock
+from harness.storage.lock import LockTimeout, hold, hold_if_free, is_held, read_holder
 
 HOLD = """
 import sys
@@ -67,11 +69,68 @@ def test_a_killed_holder_frees_it_and_its_record_decides_nothing(path: Path) -> 
     child.kill()
     end(child)
     assert read_holder(path) is not None
-    with hold(path, purpose="after the crash", timeout_s=5):
+    with hold(path, purpose="after the crash", timeout_s=5) as before:
+        assert before is not None
+        assert before.pid == child.pid
+        assert before.purpose == "a test of the lock"
         holder = read_holder(path)
         assert holder is not None
         assert holder.purpose == "after the crash"
     assert read_holder(path) is None
+    with hold(path, purpose="after that", timeout_s=5) as before:
+        assert before is None
+
+
+def test_looking_whether_it_is_held_changes_nothing(path: Path) -> None:
+    assert not is_held(path)
+    assert not path.exists()
+    child = start_holder(path)
+    assert is_held(path)
+    child.kill()
+    end(child)
+    left = path.read_bytes()
+    assert not is_held(path)
+    assert path.read_bytes() == left != b""
+
+
+def test_a_record_of_an_older_version_has_no_user(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text('{"pid": 7, "command": "hil", "since": "then", "purpose": "x"}')
+    holder = read_holder(path)
+    assert str(holder) == "process 7 (hil), x, since then"
+
+
+def test_a_record_of_another_user_says_whose_it_is(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text(
+        '{"pid": 7, "command": "hil", "since": "then", "purpose": "x", "user": "no one here"}'
+    )
+    assert str(read_holder(path)) == "process 7 of user 'no one here' (hil), x, since then"
+
+
+def test_a_waiter_is_not_told_of_a_record_that_is_just_written_over(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The holder has the lock, and the record of a dead one before it still stands there.
+    child = start_holder(path)
+    signed = path.read_bytes()
+    path.write_text('{"pid": 7, "command": "dead", "since": "then", "purpose": "x"}')
+
+    def sign(seconds: float) -> None:
+        path.write_bytes(signed)
+        pause(seconds)
+
+    monkeypatch.setattr(lock, "pause", sign)
+    said: list[str] = []
+    try:
+        with (
+            pytest.raises(LockTimeout),
+            hold(path, purpose="waiting", timeout_s=0.3, progress=said.append),
+        ):
+            pytest.fail("two holders")
+    finally:
+        end(child)
+    assert [line.split(" (")[0] for line in said] == [f"waiting for process {child.pid}"]
 
 
 def test_a_waiter_gets_it_when_the_holder_is_done(path: Path) -> None:
@@ -109,7 +168,7 @@ def test_a_child_of_the_holder_does_not_keep_it(path: Path) -> None:
         end(child)
 
 
-@pytest.mark.parametrize("record", ["", "{}", "[1]", '{"pid": "x"}', "\0\0"])
+@pytest.mark.parametrize("record", ["", "{}", "[1]", "7", '{"pid": "x"}', "\0\0", "[" * 9999])
 def test_a_record_that_cannot_be_read_is_none(path: Path, record: str) -> None:
     path.parent.mkdir()
     path.write_text(record, encoding="utf-8")

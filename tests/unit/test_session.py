@@ -162,6 +162,9 @@ class Seer:
     def crash(self) -> Crash | None:
         return self.seen
 
+    def account(self) -> tuple[str, ...]:
+        return ("the core is in thread mode, in delay",)
+
 
 def test_a_board_that_died_ends_the_wait_at_once(stream: ScriptedStream) -> None:
     seer = Seer(DeviceError("the chip died", remedy="reset it"))
@@ -190,9 +193,21 @@ def test_what_a_dead_board_still_said_is_found(stream: ScriptedStream) -> None:
 
 def test_a_living_board_is_asked_rarely_and_times_out(stream: ScriptedStream) -> None:
     seer = Seer()
-    with Session(stream, open_transcript(None), witness=seer) as dut, pytest.raises(BoardSilent):
+    with (
+        Session(stream, open_transcript(None), witness=seer) as dut,
+        pytest.raises(BoardSilent) as caught,
+    ):
         dut.expect("more", timeout_s=0.1)
     assert seer.asked == 1
+    assert caught.value.evidence[-1] == "the core is in thread mode, in delay"
+
+
+def test_what_a_witness_tells_of_a_board_that_stopped_is_evidence(stream: ScriptedStream) -> None:
+    with Session(stream, open_transcript(None), witness=Seer()) as dut:
+        stream.say(b"halfway\n")
+        with pytest.raises(ExpectTimeout) as caught:
+            dut.expect("end", timeout_s=0.1)
+    assert caught.value.evidence == ("halfway", "the core is in thread mode, in delay")
 
 
 def test_a_core_in_a_fault_handler_is_a_crash_and_not_silence(stream: ScriptedStream) -> None:
