@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
-from harness.emulator.autopsy import Autopsy, examine
+from harness.autopsy.story import crash_of
+from harness.autopsy.symbols import load_symbols
 from harness.emulator.client import PluggedBoard
+from harness.emulator.look import examine, flashed_elf, story_of_plugged
 from harness.errors import HilError
 from harness.serial.witness import Crash
 
-_REGISTERS = ("r0", "r1", "r2", "r3", "r12", "lr", "pc", "xpsr")
-
 
 class BoardWitness:
-    """What a session asks about the virtual board at the other end of its port."""
+    """What a session asks about the virtual board at the other end of its port.
 
-    def __init__(self, board: PluggedBoard) -> None:
+    ``elf`` gives the file that names the addresses of what runs, where the caller has a better one
+    than the board's own copy of its firmware: an upload may leave the symbols out.
+    """
+
+    def __init__(
+        self,
+        board: PluggedBoard,
+        elf: Callable[[], Path | None] = lambda: None,
+    ) -> None:
         self._board = board
+        self._elf = elf
 
     def require_alive(self) -> None:
         """Raise what :meth:`harness.emulator.reply.BoardStatus.check_alive` does."""
@@ -28,19 +39,25 @@ class BoardWitness:
         with suppress(HilError):
             status = self._board.status()
             if status.emulated and status.ending is None:
-                return crash_of(examine(self._board))
+                symbols = load_symbols(self._elf() or flashed_elf(self._board))
+                return crash_of(examine(self._board), symbols)
         return None
 
-
-def crash_of(seen: Autopsy) -> Crash | None:
-    """What the registers say, when they are those of a core in a fault handler."""
-    if seen.frame is None:
-        return None
-    why = ", ".join(seen.faults) or "fault without a reason in CFSR"
-    where = f" at pc {seen.pc:#010x}, lr {seen.frame['lr']:#010x}"
-    address = f", address {seen.fault_address:#010x}" if seen.fault_address is not None else ""
-    stacked = " ".join(f"{name}={seen.frame[name]:#010x}" for name in _REGISTERS)
-    return Crash(
-        f"{why}{where}{address}",
-        (f"CFSR={seen.cfsr:#010x} HFSR={seen.hfsr:#010x}", f"stacked: {stacked}"),
-    )
+    def account(self) -> tuple[str, ...]:
+        """How the chip is and where its core stands; never raises."""
+        try:
+            status = self._board.status()
+        except HilError as error:
+            return (f"the board could not be asked: {error.message}",)
+        sent = status.sent_bytes - status.sent_bytes_at_boot
+        since = "" if status.since_boot_s is None else f", last {status.since_boot_s:.0f} s ago"
+        chip = (
+            f"the chip is {status.state.value}, has booted {status.boots} times{since}, and sent"
+            f" {sent} bytes since"
+        )
+        if not status.emulated or status.pid_of_chip is None:
+            return (chip,)
+        try:
+            return (chip, *story_of_plugged(self._board, self._elf()))
+        except HilError as error:
+            return (chip, f"the core could not be examined: {error.message}")

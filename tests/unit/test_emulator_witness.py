@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.emulator.autopsy import Autopsy
-from harness.emulator.witness import crash_of
+from harness.autopsy.chip import Autopsy
+from harness.autopsy.story import crash_of
 
 FRAME = dict(
     zip(
