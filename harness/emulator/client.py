@@ -93,12 +93,19 @@ class PluggedBoard:
 
 
 def plug_in(
-    board: Board, *, serial_number: str | None = None, lease_pid: int | None = None
+    board: Board,
+    *,
+    serial_number: str | None = None,
+    lease_pid: int | None = None,
+    core_version: str | None = None,
+    behave: Path | None = None,
 ) -> PluggedBoard:
     """Plug a virtual board in and return when it is ready.
 
-    With ``lease_pid`` it unplugs itself when that process ends.  Raises :class:`UsageError` for a
-    board or number that cannot be, and :class:`BenchError` when the owner does not come up.
+    With ``lease_pid`` it unplugs itself when that process ends.  ``core_version`` is that of a
+    stand-in, ``behave`` the file of its misbehaviour.  Raises :class:`UsageError` for a board,
+    number, version or file that cannot be, and :class:`BenchError` when the owner does not come
+    up.
     """
     argv = [sys.executable, "-m", "harness.emulator.daemon"]
     argv += ["--board-file", str(board.path.absolute())]
@@ -106,6 +113,10 @@ def plug_in(
         argv.append(f"--serial-number={serial_number}")
     if lease_pid is not None:
         argv.append(f"--lease-pid={lease_pid}")
+    if core_version is not None:
+        argv.append(f"--core-version={core_version}")
+    if behave is not None:
+        argv.append(f"--behave={behave.absolute()}")
     package_root = Path(folders.__file__).resolve().parents[2]
     search = [str(package_root), os.environ.get("PYTHONPATH", "")]
     env = {

@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.boards.board import find_board
@@ -28,7 +29,10 @@ def add_parser(subparsers: Subparsers) -> None:
         "emulate",
         help="plug in a virtual board",
         description="Plug in a virtual board: it is there for arduino-cli and for any serial"
-        " terminal until it is unplugged.",
+        " terminal until it is unplugged.  For hardware with a [linux_side], such as 'unoq', it"
+        " plugs in a stand-in: everything above the adb command line and the serial port is as with"
+        " the board; time on silicon, the router's real timing, Zephyr, USB enumeration and power"
+        " are not.",
     )
     what = parser.add_mutually_exclusive_group()
     parser.add_argument("board", nargs="?", help="kind of board to plug in, e.g. m33")
@@ -41,6 +45,15 @@ def add_parser(subparsers: Subparsers) -> None:
         type=int,
         metavar="PID",
         help="unplug the board when this process ends",
+    )
+    parser.add_argument(
+        "--core-version", metavar="V", help="Arduino core of a stand-in, instead of the newest"
+    )
+    parser.add_argument(
+        "--behave",
+        type=Path,
+        metavar="FILE",
+        help="how a stand-in misbehaves: see docs/uno-q-standin.md",
     )
     what.add_argument("--list", action="store_true", help="boards plugged in now")
     what.add_argument("--unplug", metavar="SN", help="take one board away")
@@ -89,16 +102,25 @@ def _plug_in(options: argparse.Namespace) -> int:
             serial_number=options.serial_number,
             lease_pid=options.lease_pid,
             on_ready=_announcer(options.json),
+            core_version=options.core_version,
+            behave=options.behave,
         )
         return 0
-    plugged = plug_in(board, serial_number=options.serial_number, lease_pid=options.lease_pid)
+    plugged = plug_in(
+        board,
+        serial_number=options.serial_number,
+        lease_pid=options.lease_pid,
+        core_version=options.core_version,
+        behave=options.behave,
+    )
     _announcer(options.json)(plugged.record)
     return 0
 
 
 def _announcer(as_json: bool) -> Callable[[PluggedRecord], None]:
     def announce(record: PluggedRecord) -> None:
-        text = f"plugged in {record.serial_number} ({record.fqbn}) at {record.address}"
+        kind = "a stand-in for " if record.stand_in else ""
+        text = f"plugged in {record.serial_number} ({kind}{record.fqbn}) at {record.address}"
         _say(asdict(record), text, as_json)
 
     return announce

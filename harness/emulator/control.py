@@ -1,6 +1,8 @@
 """The control socket's protocol: one JSON object a line each way, both ends of it.
 
-Requests: ``{"op": "flash", "elf": PATH}``, ``reset``, ``status``, ``inspect``, ``unplug``.
+Requests: ``{"op": "flash", "elf": PATH}``, ``reset``, ``status``, ``inspect``, ``unplug``; of a
+stand-in also ``adb_state`` and ``{"op": "adb", "argv": [...]}``, answered with ``exit_code``,
+``stdout`` and ``stderr``, or never where the real board would hang.
 Replies: ``{"ok": true, ...}`` or ``{"ok": false, "error": ..., "remedy": ..., "kind": ...}``: two
 sentences, and the name of a class of ``harness.errors``.
 """
@@ -24,7 +26,8 @@ CONNECTIONS = 32
 """Most clients at once; one more closes the one that came first."""
 
 Reply = Mapping[str, object]
-Handler = Callable[[Mapping[str, object]], Reply]
+Handler = Callable[[Mapping[str, object]], Reply | None]
+"""Answers a request; None leaves whoever asked without an answer."""
 
 
 def refusal(error: str, remedy: str, kind: str = "ToolError") -> Reply:
@@ -75,7 +78,9 @@ class ControlServer:
             while b"\n" in held and fd in self._clients:
                 line, _, rest = bytes(held).partition(b"\n")
                 held[:] = rest
-                self._send(fd, _answer(line, handle))
+                reply = _answer(line, handle)
+                if reply is not None:
+                    self._send(fd, reply)
             if len(held) > LINE_BYTES:
                 problem = f"the request is longer than {LINE_BYTES} bytes"
                 self._send(fd, refusal(problem, "send one JSON object a line"))
@@ -114,7 +119,7 @@ class ControlServer:
         self._listener.close()
 
 
-def _answer(line: bytes, handle: Handler) -> Reply:
+def _answer(line: bytes, handle: Handler) -> Reply | None:
     try:
         request = json.loads(line)
     except (ValueError, RecursionError):

@@ -2,6 +2,8 @@
 
 Started detached, it says on standard output, in one line of JSON, that the board is ready or why
 it is not, and then belongs to nobody's terminal.
+
+For a board of the hardware lane it is a stand-in: see :data:`CANNOT_SHOW`.
 """
 
 from __future__ import annotations
@@ -13,17 +15,26 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from harness import paths
 from harness.boards.board import Board, Lane, load_board
 from harness.clock import wall_iso
 from harness.emulator import folder as folders
+from harness.emulator.behaviour import load_behaviour
 from harness.emulator.control import ControlServer, refusal
 from harness.emulator.folder import OwnerId, PluggedRecord
 from harness.emulator.owner import Owner
 from harness.emulator.pty import PtyPort
 from harness.errors import BenchError, HilError, UsageError
+from harness.machine.config import load_config
+
+CANNOT_SHOW = (
+    "a stand-in ran, not the board: it cannot show time on silicon, the router's real timing,"
+    " Zephyr, USB enumeration or power"
+)
+"""What every report of a run on a stand-in has to say."""
 
 
 def serve(
@@ -32,16 +43,17 @@ def serve(
     serial_number: str | None,
     lease_pid: int | None,
     on_ready: Callable[[PluggedRecord], None],
+    core_version: str | None = None,
+    behave: Path | None = None,
 ) -> None:
     """Plug ``board`` in, call ``on_ready``, and be it until it is unplugged.
 
-    Raises :class:`UsageError` or :class:`BenchError` when it cannot be plugged in.
+    ``core_version`` and ``behave``, the file of its misbehaviour, are a stand-in's.  Raises
+    :class:`UsageError` or :class:`BenchError` when it cannot be plugged in.
     """
-    if board.lane is Lane.HARDWARE:
-        raise UsageError(
-            f"board {board.name!r} is real hardware and cannot be emulated",
-            remedy="choose a host or an emulated board; 'hil boards' lists them",
-        )
+    stands_in = check_emulated(board, core_version=core_version, behave=behave)
+    behaviour = load_behaviour(behave)
+    router = load_config().arduino_router if stands_in else None
     lease = None if lease_pid is None else OwnerId.of(lease_pid)
     if lease is not None and not lease.alive:
         raise UsageError(
@@ -57,11 +69,24 @@ def serve(
             stack.callback(folders.remove, folder)
             port = PtyPort.open(folder / "tty")
             stack.callback(port.close)
-            owner = Owner(board, folder, port, server, lease=lease)
+            record = _record(board, folder, me)
+            if stands_in:
+                version = board.core_version(core_version).version
+                record = replace(record, stand_in=True, core_version=version)
+            owner = Owner(
+                board,
+                folder,
+                port,
+                server,
+                lease=lease,
+                behaviour=behaviour,
+                publish=folders.Publisher(record, folder),
+                router=router,
+            )
+            stack.callback(owner.hang_up)
         except OSError as error:
             folders.remove(folder)
             raise _no_room(board, error) from error
-        record = _record(board, folder, me)
 
         def announce() -> None:
             try:
@@ -71,6 +96,27 @@ def serve(
             on_ready(record)
 
         owner.serve(announce)
+
+
+def check_emulated(board: Board, *, core_version: str | None, behave: Path | None) -> bool:
+    """Whether what plays ``board`` is a stand-in.
+
+    Raises :class:`UsageError` for hardware that nothing can play, and for a core version or a
+    behaviour file where there is no stand-in.
+    """
+    if board.lane is Lane.HARDWARE and (board.emulation is None or board.linux_side is None):
+        raise UsageError(
+            f"board {board.name!r} is real hardware and cannot be emulated",
+            remedy="choose a host or an emulated board; 'hil boards' lists them",
+        )
+    if board.linux_side is None and (core_version is not None or behave is not None):
+        given = "--core-version" if core_version is not None else "--behave"
+        raise UsageError(
+            f"board {board.name!r} is no stand-in and takes no {given}",
+            remedy=f"leave {given} out, or plug in a board that has a [linux_side]",
+        )
+    board.core_version(core_version)
+    return board.linux_side is not None
 
 
 def _no_room(board: Board, error: OSError) -> BenchError:
@@ -120,6 +166,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--board-file", type=Path, required=True)
     parser.add_argument("--serial-number")
     parser.add_argument("--lease-pid", type=int)
+    parser.add_argument("--core-version")
+    parser.add_argument("--behave", type=Path)
     options = parser.parse_args(argv)
     # The starter reaps its own child and never has to think of the owner again.  The child ends
     # when the owner has spoken or died: a starter that sees it gone takes silence for an answer.
@@ -136,6 +184,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             serial_number=options.serial_number,
             lease_pid=options.lease_pid,
             on_ready=lambda record: _detach(record, held),
+            core_version=options.core_version,
+            behave=options.behave,
         )
     except HilError as error:
         print(json.dumps(refusal(error.message, error.remedy, type(error).__name__)))

@@ -16,7 +16,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from harness import paths, process
@@ -73,6 +73,12 @@ class PluggedRecord:
     owner_started: str
     control: str
     started: str
+    stand_in: bool = False
+    """Whether an emulated chip stands in for real hardware of this kind."""
+    core_version: str | None = None
+    """Version of the Arduino core that the stand-in is to be used with."""
+    port_present: bool = True
+    """False once the port is gone for good; the board's owner can still be asked."""
 
     @property
     def owner(self) -> OwnerId:
@@ -165,6 +171,19 @@ def announce(record: PluggedRecord, folder: Path) -> None:
     unfinished = folder / f".{BOARD_FILE}"
     unfinished.write_text(json.dumps(asdict(record)) + "\n", encoding="utf-8")
     unfinished.replace(folder / BOARD_FILE)
+
+
+class Publisher:
+    """Tells anew what a ready board is, when its port or number changes."""
+
+    def __init__(self, record: PluggedRecord, folder: Path) -> None:
+        self._record = record
+        self._folder = folder
+
+    def __call__(self, **changes: str | bool) -> None:
+        """Write ``board.json`` with these fields changed.  Raises :class:`OSError`."""
+        self._record = replace(self._record, **changes)  # type: ignore[arg-type]  # By name.
+        announce(self._record, self._folder)
 
 
 def remove(folder: Path) -> None:

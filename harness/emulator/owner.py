@@ -10,12 +10,16 @@ from pathlib import Path
 from harness.boards.board import Board
 from harness.clock import monotonic_s
 from harness.emulator import firmware, native, qemu
+from harness.emulator.behaviour import Behaviour
 from harness.emulator.child import Child, Ending
 from harness.emulator.control import ControlServer, Reply, refusal
 from harness.emulator.folder import OwnerId
 from harness.emulator.governor import leave
+from harness.emulator.image import as_elf
 from harness.emulator.line import Line
 from harness.emulator.pty import PtyPort
+from harness.emulator.route import Route, Wires
+from harness.emulator.stand_in import Publish, StandIn
 from harness.emulator.wakeup import READ, WRITE, Watcher, drain, signals
 from harness.errors import HilError
 
@@ -33,7 +37,11 @@ IDLE_S = 0.5
 
 
 class Owner:
-    """One plugged-in board, from ready to unplugged.  :meth:`serve` runs it."""
+    """One plugged-in board, from ready to unplugged.  :meth:`serve` runs it.
+
+    A board with a Linux side is a stand-in: its debugger uses :meth:`start`, :meth:`restart`,
+    :meth:`hold` and :meth:`look`.
+    """
 
     def __init__(
         self,
@@ -43,6 +51,9 @@ class Owner:
         server: ControlServer,
         *,
         lease: OwnerId | None = None,
+        behaviour: Behaviour | None = None,
+        publish: Publish | None = None,
+        router: Path | None = None,
     ) -> None:
         self._board = board
         self._folder = folder
@@ -55,10 +66,29 @@ class Owner:
         self._child: Child | None = None
         self._ending: Ending | None = None
         self._boots = 0
+        self._flashed = 0
         self._sent_at_boot = 0
         self._plugged_at_s = self._booted_at_s = monotonic_s()
         self._lease_look_at_s = 0.0
         self._unplugged = False
+        self._stand_in: StandIn | None = None
+        self._route: Route = Wires(self._line)
+        if board.linux_side is not None:
+            self._stand_in = StandIn(
+                board.linux_side,
+                self,
+                self._line,
+                folder,
+                behaviour=behaviour or Behaviour(),
+                publish=publish or (lambda **_: None),
+                forget=self._watcher.forget,
+                router=router,
+            )
+            self._route = self._stand_in.route
+
+    def hang_up(self) -> None:
+        """Close the port, whichever it is by now."""
+        self._line.port.close()
 
     def serve(self, on_ready: Callable[[], None]) -> None:
         """Be the board until it is unplugged, signalled or its lease ends.
@@ -76,6 +106,7 @@ class Owner:
             finally:
                 self._stop_chip()
                 self._watcher.close()
+                self._route.close()
 
     def _unplug(self) -> None:
         self._unplugged = True
@@ -91,14 +122,16 @@ class Owner:
         """Bring port, queues and chip in line with what is so now; seconds until the next look."""
         now_s = monotonic_s()
         line, child = self._line, self._child
+        if self._stand_in is not None:
+            self._stand_in.settle(now_s)
         if line.look():
             self._hear()
+        wait_s = min(IDLE_S if self._lease is None else LEASE_S, self._route.settle(now_s))
         if child is not None:
             self._write_in()
             if self._ending is None and (ending := child.ending()):
                 self._ending = ending
-                line.incoming.clear()
-        wait_s = IDLE_S if self._lease is None else LEASE_S
+                self._route.ended()
         if child is None or self._ending is not None:
             return wait_s
         permit = leave(
@@ -106,7 +139,7 @@ class Owner:
         )
         child.pause(not permit.run)
         if child.nudge():
-            wait_s = NUDGE_S
+            wait_s = min(wait_s, NUDGE_S)
         # A deadline of this very moment must not turn the loop into a spin.
         wait_s = min(wait_s, max(0.001, permit.again_at_s - now_s))
         return wait_s if line.reader else min(wait_s, LOOK_S)
@@ -115,15 +148,16 @@ class Owner:
         """Exactly what can be acted on, so that nothing ready is left ready."""
         wanted = dict.fromkeys(self._server.descriptors(), READ)
         wanted[wakeup] = READ
+        wanted |= self._route.wanted()
         line, child = self._line, self._child
         if line.reader:
             hears = READ if line.takes_input else 0
             wanted[line.port.fd] = hears | (WRITE if line.outgoing else 0)
         if child is not None:
-            says = line.takes_output and child.stdout not in child.ended
+            says = self._route.takes_output and child.stdout not in child.ended
             wanted[child.stdout] = READ if says else 0
             wanted[child.stderr] = READ if child.stderr not in child.ended else 0
-            hears = bool(line.incoming) and child.stdin not in child.ended
+            hears = bool(self._route.to_chip) and child.stdin not in child.ended
             wanted[child.stdin] = WRITE if hears else 0
         return wanted
 
@@ -133,22 +167,28 @@ class Owner:
             drain(wakeup)
         elif fd == self._line.port.fd:
             self._hear()
+        elif self._route.ready(fd):
+            self._write_in()
         elif child is not None and fd == child.stdout:
-            self._line.say(child.read())
+            self._route.said(child.read())
+            self._write_in()
         elif child is not None and fd == child.stderr:
             child.listen()
         elif child is None or fd != child.stdin:
             self._server.ready(fd, self._handle)
 
     def _hear(self) -> None:
-        self._line.hear(keep=self._child is not None and self._ending is None)
+        runs = self._child is not None and self._ending is None
+        self._line.hear(keep=runs or self._route.keeps_input)
+        self._route.settle(monotonic_s())
         self._write_in()
 
     def _write_in(self) -> None:
-        if self._line.incoming and self._child is not None:
-            del self._line.incoming[: self._child.write(self._line.incoming)]
+        waiting = self._route.to_chip
+        if waiting and self._child is not None:
+            del waiting[: self._child.write(waiting)]
 
-    def _handle(self, request: Mapping[str, object]) -> Reply:
+    def _handle(self, request: Mapping[str, object]) -> Reply | None:
         try:
             match request.get("op"):
                 case "flash":
@@ -162,6 +202,10 @@ class Owner:
                 case "unplug":
                     self._unplug()
                     return {"ok": True}
+                case "adb" if self._stand_in is not None:
+                    return self._stand_in.adb(request.get("argv"))
+                case "adb_state" if self._stand_in is not None:
+                    return self._stand_in.adb_state()
                 case other:
                     known = "flash, reset, status, inspect or unplug"
                     return refusal(f"there is no operation {other!r}", f"ask for {known}")
@@ -176,8 +220,14 @@ class Owner:
             return refusal(f"'elf' is {elf!r}", "give the absolute path of an ELF file")
         kind = native.elf_kind() if self._board.emulation is None else firmware.ARM
         self._firmware = firmware.take(Path(elf), self._folder, kind)
+        self._flashed += 1
+        if self._stand_in is not None:
+            self._stand_in.flash.forget()
         self._boot(self._firmware)
         return {"ok": True, "sha256": self._firmware.sha256, "bytes": self._firmware.nbytes}
+
+    def _flash_writes(self) -> int:
+        return self._flashed + (self._stand_in.flash.writes if self._stand_in is not None else 0)
 
     def _reset(self) -> Reply:
         # Nothing flashed: the reset line does nothing, as on a blank chip.
@@ -185,9 +235,37 @@ class Owner:
             self._boot(self._firmware)
         return {"ok": True, "boots": self._boots}
 
+    def start(self, payload: bytes | None) -> None:
+        """Boot what the debugger wrote; None stays silent, as a loader that found nothing does."""
+        if payload is None:
+            self.hold()
+            self._firmware = None
+            return
+        native_board = self._board.emulation is None
+        written = self._folder / "written.elf"
+        written.write_bytes(payload if native_board else as_elf(payload))
+        kind = native.elf_kind() if native_board else firmware.ARM
+        self._firmware = firmware.take(written, self._folder, kind)
+        written.unlink()
+        self._boot(self._firmware)
+
+    def restart(self) -> None:
+        """Boot the firmware that is there; none does nothing."""
+        self._reset()
+
+    def hold(self) -> None:
+        """Keep the chip in reset until it is started."""
+        self._stop_chip()
+        self._route.ended()
+
+    def look(self) -> Path | None:
+        """The QMP socket of the running chip, kept awake for a look; None where there is none."""
+        found = self._inspect().get("qmp")
+        return Path(found) if isinstance(found, str) else None
+
     def _boot(self, image: firmware.Firmware) -> None:
         self._stop_chip()
-        self._line.clear()
+        self._route.boots()
         self._sent_at_boot = self._line.sent_bytes
         emulation = self._board.emulation
         if emulation is None:
@@ -233,10 +311,12 @@ class Owner:
             "state": state,
             "board": self._board.name,
             "emulated": self._board.emulation is not None,
+            "stand_in": self._stand_in is not None,
             "serial_number": self._folder.name,
             "firmware_sha256": image.sha256 if image else None,
             "firmware_bytes": image.nbytes if image else None,
             "boots": self._boots,
+            "flash_writes": self._flash_writes(),
             "uptime_s": round(now_s - self._plugged_at_s, 3),
             "since_boot_s": round(now_s - self._booted_at_s, 3) if child else None,
             "reader": line.port.look()[0],

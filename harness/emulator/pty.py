@@ -19,8 +19,10 @@ PIECE_BYTES = 65536
 class PtyPort:
     """A pty in raw mode.  :meth:`open` does the I/O; close it once."""
 
-    def __init__(self, master: int, slave_path: str) -> None:
+    def __init__(self, master: int, slave_path: str, link: Path) -> None:
         self.fd = master
+        self.link = link
+        self._open = True
         self.slave_path = slave_path
         self._poll = select.poll()
         self._poll.register(master, select.POLLIN)
@@ -37,7 +39,7 @@ class PtyPort:
             os.close(slave)
         os.set_blocking(master, False)
         link.symlink_to(path)
-        return cls(master, path)
+        return cls(master, path, link)
 
     def look(self) -> tuple[bool, bool]:
         """Whether somebody has the port open, and whether there is input; never blocks."""
@@ -70,5 +72,7 @@ class PtyPort:
                 os.close(slave)
 
     def close(self) -> None:
-        """Hang up on whoever still has the port open."""
-        os.close(self.fd)
+        """Hang up on whoever still has the port open; a second time does nothing."""
+        if self._open:
+            self._open = False
+            os.close(self.fd)

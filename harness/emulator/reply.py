@@ -36,6 +36,8 @@ class BoardStatus:
     """A virtual board at one moment; byte counts are since it was plugged in.
 
     ``emulated``: whether the chip is QEMU's; else the sketch runs as a process of this machine.
+    ``stand_in``: whether it stands in for real hardware, behind a model of its Linux side.
+    ``flash_writes``: how often firmware was written since then, by whatever way.
     ``since_boot_s``: None while nothing is flashed.  ``ending``: only when the chip died.
     ``sent_bytes_at_boot``: ``sent_bytes`` when it last booted, so that what an earlier firmware
     said can be told from what this one says.  ``pid_of_chip``: the process that plays it, while
@@ -58,6 +60,8 @@ class BoardStatus:
     pid_of_owner: int
     pid_of_chip: int | None
     ending: Ending | None
+    stand_in: bool = False
+    flash_writes: int = 0
 
     def check_alive(self, serial_number: str) -> None:
         """Raise with the evidence when the chip died under the sketch.
@@ -127,6 +131,8 @@ def read_reply(reply: Mapping[str, object], serial_number: str) -> BoardStatus:
             pid_of_owner=_whole(reply["pid_of_owner"]),
             pid_of_chip=_optional_whole(reply["pid_of_chip"]),
             ending=_ending(reply["ending"]),
+            stand_in=reply.get("stand_in") is True,
+            flash_writes=_whole(reply.get("flash_writes", 0)),
         )
     except (KeyError, ValueError) as error:
         raise DeviceError(

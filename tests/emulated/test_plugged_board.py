@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import struct
@@ -16,9 +17,10 @@ from harness import process
 from harness.arduino import cli as arduino_cli
 from harness.boards.board import find_board
 from harness.clock import monotonic_s, pause
-from harness.emulator import autopsy
+from harness.emulator import look
 from harness.emulator.client import PluggedBoard, plug_in, plugged_boards
 from harness.emulator.reply import ChipState
+from harness.emulator.witness import BoardWitness
 from harness.errors import CapabilityMissing, DeviceError, DutFailure, ToolError, UsageError
 from tests.emulated.bare_firmware import build_arm, build_native
 from tests.plugged import open_port, wait_until
@@ -149,29 +151,43 @@ def test_autopsy_of_a_fault_names_the_instruction(board: PluggedBoard, firmware:
     with open_port(board) as port:
         board.flash(firmware)
         assert port.read(5) == b"boot\n"
-        assert autopsy.examine(board).faults == ()
+        assert look.examine(board).faults == ()
         port.write(b"X")
-        wait_until(lambda: autopsy.examine(board).frame is not None)
-    found = autopsy.examine(board)
+        wait_until(lambda: look.examine(board).frame is not None)
+    found = look.examine(board)
     assert "precise data bus error" in found.faults
     assert found.fault_address == 0xDEAD0000
     # "ldr r3, [r3]" in crash().
-    assert autopsy.memory(board, found.pc, 2) == b"\x1b\x68"
+    assert look.memory(board, found.pc, 2) == b"\x1b\x68"
+    # The firmware that the board runs names the addresses.
+    account = BoardWitness(board).account()
+    assert re.match(r"the chip is (running|paused), has booted 1 times, last \d+ s ago", account[0])
+    assert re.match(
+        r"the core is in the hard fault handler: precise data bus error at 0xdead0000,"
+        r" in crash \(bare\.c:\d+\)",
+        account[1],
+    )
+    crash = BoardWitness(board).crash()
+    assert crash is not None
+    assert re.search(r"address 0xdead0000, in crash \(bare\.c:\d+\)", crash.why)
     with pytest.raises(UsageError, match="cannot be read"):
-        autopsy.memory(board, 0xFFFFFFFF, 2)
+        look.memory(board, 0xFFFFFFFF, 2)
     with pytest.raises(DeviceError, match="no memory at 0xeffc0000"):
-        autopsy.memory(board, 0xEFFC0000, 4)
+        look.memory(board, 0xEFFC0000, 4)
 
 
 def test_paused_board_can_be_looked_into(board: PluggedBoard, firmware: Path) -> None:
     board.flash(firmware)
     wait_until(lambda: board.status().state is ChipState.PAUSED)
-    assert autopsy.examine(board).pc >= 0x10000000
+    assert look.examine(board).pc >= 0x10000000
+    assert re.match(
+        r"the core is in thread mode, in reset \(bare\.c:\d+\)", look.story_of_plugged(board)[0]
+    )
 
 
 def test_empty_board_cannot_be_looked_into(board: PluggedBoard) -> None:
     with pytest.raises(ToolError, match="nothing runs on the board"):
-        autopsy.examine(board)
+        look.examine(board)
 
 
 def run_cli(cli: arduino_cli.ArduinoCli, *arguments: str) -> process.Completed:

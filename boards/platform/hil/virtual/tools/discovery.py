@@ -61,7 +61,8 @@ def plugged_boards():
         try:
             with open(os.path.join(folder, name, "board.json"), "rb") as file:
                 record = json.loads(file.read())
-            if started_ticks(record["pid_of_owner"]) == record["owner_started"]:
+            alive = started_ticks(record["pid_of_owner"]) == record["owner_started"]
+            if alive and record.get("port_present", True):
                 found.append(record)
         except (OSError, ValueError, KeyError, TypeError):
             continue
