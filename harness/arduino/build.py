@@ -15,16 +15,27 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.arduino import compile_failure, footprint
+from harness.arduino import compile_failure
+from harness.arduino.build_report import UsedLibrary, read_report
 from harness.arduino.cli import (
     ArduinoCli,
     compile_arguments,
     failure_text,
     read_json,
 )
-from harness.arduino.elf import is_whole
+from harness.arduino.core_home import CoreHome
+from harness.arduino.elf import is_whole, symbol_address
 from harness.arduino.footprint import Footprint
-from harness.arduino.sketch import Sketch, stage
+from harness.arduino.link_mode import is_dynamic, require_static
+from harness.arduino.sketch import (
+    NONCE_DIGITS,
+    NONCE_FILE,
+    NONCE_SYMBOL,
+    Sketch,
+    nonce_source,
+    refuse_profile,
+    stage,
+)
 from harness.boards.board import Board
 from harness.errors import BenchError, DutFailure, ToolError
 from harness.machine.tool import toolchain_identity
@@ -44,16 +55,26 @@ _RUNNING = ".hil-running"
 
 @dataclass(frozen=True)
 class LinkLibrary:
-    """An Arduino library to compile against; ``key`` stands for its whole content."""
+    """An Arduino library to compile against; ``key`` stands for its whole content.
+
+    ``precompiled`` is whether arduino-cli links an archive inside it.  ``archive`` is one beside
+    it, given to the linker whole: for a core whose recipe would drop the library's registrations.
+    """
 
     path: Path
     key: str
     precompiled: bool
+    archive: Path | None = None
 
 
 @dataclass(frozen=True)
 class Firmware:
-    """A compiled sketch.  ``folder`` holds the files that arduino-cli uploads."""
+    """A compiled sketch.  ``folder`` holds the files that arduino-cli uploads.
+
+    ``symbols`` is the ELF that names functions and lines; ``nonce_address`` is where in the chip's
+    memory the nonce lies, for boards whose memory can be read.  ``alerts`` are sentences about what
+    the build reported and the board's data does not expect.
+    """
 
     sketch: str
     board: str
@@ -66,14 +87,21 @@ class Firmware:
     command: tuple[str, ...]
     library: str | None
     cached: bool
+    symbols: Path | None = None
+    nonce_address: int | None = None
+    libraries: tuple[UsedLibrary, ...] = ()
+    alerts: tuple[str, ...] = ()
+    standin: bool = False
 
 
 def nonce_of(key: str) -> str:
     """The build nonce: the device reports it, so that an earlier firmware is not believed."""
-    return key[:16]
+    return key[:NONCE_DIGITS]
 
 
-def firmware_key(board: Board, sketch: Sketch, library: LinkLibrary | None) -> str:
+def firmware_key(
+    board: Board, sketch: Sketch, library: LinkLibrary | None, core: CoreHome | None = None
+) -> str:
     """A digest of everything that goes into the image."""
     return text_digest(
         "\0".join(
@@ -81,7 +109,7 @@ def firmware_key(board: Board, sketch: Sketch, library: LinkLibrary | None) -> s
                 board.fqbn,
                 sketch.digest,
                 library.key if library is not None else "no library",
-                platform_key(board),
+                platform_key(board, core),
             )
         )
     )
@@ -91,14 +119,18 @@ _OBJECT_INPUTS = frozenset({".h", ".txt"})
 """What of a platform goes into a library's objects: the core's headers, and the recipes."""
 
 
-def platform_key(board: Board, *, objects_only: bool = False) -> str:
+def platform_key(board: Board, core: CoreHome | None = None, *, objects_only: bool = False) -> str:
     """A digest of the board's platform and toolchain, which every image depends on.
 
     ``objects_only`` leaves out what a library's objects do not depend on, the core's sources and
-    the linker scripts: a change there links anew and compiles no library.
+    the linker scripts: a change there links anew and compiles no library.  ``core`` is one that is
+    not the bench's own.
     """
     own = ""
-    if board.fqbn.startswith("hil:"):
+    if core is not None:
+        kind = "stand-in" if core.virtual else "real"
+        own = f"{kind}\0{core.objects_key if objects_only else core.image_key}"
+    elif board.fqbn.startswith("hil:"):
         own = files_digest(
             each
             for each in tree_files(platform_dir() / "hil")
@@ -115,23 +147,34 @@ def compile_sketch(
     *,
     headers: Callable[[str], Mapping[str, bytes]] = lambda nonce: {},  # noqa: ARG005
     progress: Callable[[str], None] = lambda line: None,  # noqa: ARG005
+    allow_dynamic: bool = False,
 ) -> Firmware:
     """The firmware of ``sketch``, from the cache where nothing changed.
 
     ``headers`` gives the generated files for a nonce.  Raises :class:`DutFailure` when the sketch
-    or the library is wrong, :class:`ToolError` when the tools are.
+    or the library is wrong, :class:`ToolError` when the tools are, and :class:`UsageError` before
+    compiling for a dynamic link, unless ``allow_dynamic``, and for a sketch with a profile.
     """
-    key = firmware_key(board, sketch.with_files(headers("")), library)
+    if not allow_dynamic:
+        require_static(board)
+    refuse_profile(sketch.source)
+
+    def files(nonce: str) -> Sketch:
+        carried = {NONCE_FILE: nonce_source(nonce)} if board.linux_side is not None else {}
+        return sketch.with_files({**headers(nonce), **carried})
+
+    key = firmware_key(board, files(""), library, cli.core)
     nonce = nonce_of(key)
     made: list[bool] = []
 
     def make(folder: Path) -> None:
         made.append(True)
         progress(f"compiling {sketch.name} for {board.name}")
-        _compile_into(folder, cli, board, sketch.with_files(headers(nonce)), library)
+        _compile_into(folder, cli, board, files(nonce), library)
 
     folder = cache.entry("firmware", key, make)
     record = _read_record(folder)
+    symbols = folder / f"{sketch.name}.ino_debug.elf"
     return Firmware(
         sketch=sketch.name,
         board=board.name,
@@ -144,6 +187,11 @@ def compile_sketch(
         command=tuple(record["command"]),
         library=record["library"],
         cached=not made,
+        symbols=symbols if symbols.is_file() else folder / f"{sketch.name}.ino.elf",
+        nonce_address=record.get("nonce_address"),
+        libraries=tuple(UsedLibrary(**each) for each in record.get("libraries", ())),
+        alerts=tuple(record.get("alerts", ())),
+        standin=cli.core is not None and cli.core.virtual,
     )
 
 
@@ -158,31 +206,52 @@ def _read_record(folder: Path) -> dict[str, Any]:
     return record
 
 
+_PRODUCTS = (".elf", ".bin", ".hex", ".map", "_debug.elf")
+
+
 def _compile_into(
     folder: Path, cli: ArduinoCli, board: Board, sketch: Sketch, library: LinkLibrary | None
 ) -> None:
-    work = cache_dir() / "build" / board.name / sketch.name
+    name = board.name if cli.core is None else f"{board.name}-{cli.core.build_name}"
+    work = cache_dir() / "build" / name / sketch.name
     with hold(work.with_suffix(".lock"), purpose=f"compiling {sketch.name} for {board.name}"):
         staged = stage(sketch, work / "sketch")
         build_path = work / "out"
         result = invoke(cli, board, staged, build_path, library, sketch=sketch.name)
-        record = {
+        record: dict[str, object] = {
             "core_version": result.core_version,
             "footprint": asdict(result.footprint),
             "command": result.command,
             "library": result.library,
+            "libraries": [asdict(each) for each in result.libraries],
+            "alerts": result.alerts,
         }
-        for suffix in ("elf", "bin", "hex", "map"):
-            product = build_path / f"{sketch.name}.ino.{suffix}"
+        uploaded = f".{result.upload_extension}" if result.upload_extension else ""
+        for suffix in (*_PRODUCTS, *filter(None, (uploaded,))):
+            product = build_path / f"{sketch.name}.ino{suffix}"
             if product.is_file():
                 shutil.copyfile(product, folder / product.name)
                 shutil.copymode(product, folder / product.name)
-    if not (folder / f"{sketch.name}.ino.elf").is_file():
+    elf = folder / f"{sketch.name}.ino.elf"
+    if not elf.is_file():
         raise ToolError(
             f"arduino-cli reported success for {sketch.name!r} but left no ELF in {build_path}",
             remedy="check the platform's recipe.c.combine.pattern",
         )
+    if NONCE_FILE in sketch.files:
+        record["nonce_address"] = _nonce_address(elf, sketch.name)
     (folder / "build.json").write_text(json.dumps(record, indent=1), encoding="utf-8")
+
+
+def _nonce_address(elf: Path, sketch: str) -> int:
+    address = symbol_address(elf, NONCE_SYMBOL)
+    if address is None:
+        raise ToolError(
+            f"the image of {sketch!r} has no {NONCE_SYMBOL}, so the board cannot be asked what it"
+            " runs",
+            remedy="check that the core's linker script keeps .init_array, which holds it in place",
+        )
+    return address
 
 
 @dataclass(frozen=True)
@@ -193,6 +262,9 @@ class Compiled:
     footprint: Footprint
     command: tuple[str, ...]
     library: str | None
+    libraries: tuple[UsedLibrary, ...] = ()
+    alerts: tuple[str, ...] = ()
+    upload_extension: str = ""
 
 
 def invoke(
@@ -217,7 +289,9 @@ def invoke(
     with _build_path(build_path):
         done = cli.run(arguments, timeout_s=COMPILE_TIMEOUT_S)
     if not done.ok:
-        raise compile_failure.explain(failure_text(done), sketch=sketch, board=board.name)
+        raise compile_failure.explain(
+            failure_text(done), sketch=sketch, board=board.name, dynamic=is_dynamic(board)
+        )
     report = read_json(done.stdout, command="compile")
     built = report.get("builder_result")
     if not isinstance(built, dict):
@@ -225,14 +299,17 @@ def invoke(
             "'arduino-cli compile' succeeded but printed no builder_result",
             remedy="run 'hil doctor' to check which arduino-cli is used",
         )
-    platform = built.get("board_platform")
-    core_version = str(platform.get("version", "")) if isinstance(platform, dict) else ""
+    # First: where a profile hid the library, what else it reports is the profile's as well.
     used = _used_library(built.get("used_libraries"), library)
+    checked = read_report(built, board, cli.core)
     return Compiled(
-        core_version=core_version,
-        footprint=footprint.read_footprint(built.get("executable_sections_size")),
+        core_version=checked.core_version,
+        footprint=checked.footprint,
         command=done.argv,
         library=used,
+        libraries=checked.libraries,
+        alerts=checked.alerts,
+        upload_extension=checked.upload_extension,
     )
 
 
@@ -255,17 +332,26 @@ def _build_path(folder: Path) -> Iterator[None]:
 
 
 def board_properties(board: Board, staged: Path, library: LinkLibrary | None) -> dict[str, str]:
-    """Build properties of our own platform; a board core of someone else's gets none.
+    """Build properties that make an image independent of where the sketch and the library lie.
 
-    ``__FILE__`` puts absolute paths into the image, so flash would depend on where the sketch and
-    the library lie.
+    ``__FILE__`` puts absolute paths into it.  The bench's platform has a property of its own; a
+    core of someone else's gets the maps, and the library's archive, through the properties that
+    Arduino's platforms leave empty for their users.
     """
-    if not board.fqbn.startswith("hil:"):
-        return {}
     maps = [f"-ffile-prefix-map={staged}=sketch"]
     if library is not None:
         maps.append(f"-ffile-prefix-map={library.path}={LIBRARY_NAME}")
-    return {"compiler.prefix_map": " ".join(maps)}
+    flags = " ".join(f'"{each}"' if " " in each else each for each in maps)
+    if board.fqbn.startswith("hil:"):
+        return {"compiler.prefix_map": " ".join(maps)}
+    properties = {"compiler.c.extra_flags": flags, "compiler.cpp.extra_flags": flags}
+    if library is not None and library.archive is not None:
+        # The real core does not put {compiler.libraries.ldflags} between --whole-archive and its
+        # end: a precompiled library would link, and fail at run time with its kernels missing.
+        properties["compiler.c.elf.extra_flags"] = (
+            f'-Wl,--whole-archive "{library.archive}" -Wl,--no-whole-archive'
+        )
+    return properties
 
 
 def _used_library(used: object, library: LinkLibrary | None) -> str | None:

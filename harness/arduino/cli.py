@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness import process
 from harness.errors import ToolError
@@ -22,9 +23,15 @@ from harness.paths import cache_dir, platform_dir
 from harness.storage.cache import write_atomically
 from harness.storage.digest import text_digest
 
+if TYPE_CHECKING:
+    from harness.arduino.core_home import CoreHome
+
 DISCOVERY_TIMEOUT = "10s"
 """With the CLI's own 1 s a slow discovery is missed without a word, and the upload tool then gets
 ``{upload.port.properties.serialNumber}`` unexpanded."""
+
+CONFIG = "arduino-cli.yaml"
+"""The configuration's name in the bench's Arduino folders."""
 
 _LAYOUT = 2
 
@@ -49,11 +56,15 @@ done
 
 @dataclass(frozen=True)
 class ArduinoCli:
-    """One arduino-cli with the folders it works in."""
+    """One arduino-cli with the folders it works in.
+
+    ``core`` is the board core that those folders hold; None for the bench's own platform.
+    """
 
     binary: Path
     config: Path
     home: Path
+    core: CoreHome | None = None
 
     def environment(self) -> dict[str, str]:
         """The caller's environment without any ``ARDUINO_`` setting of the user's.
@@ -94,16 +105,28 @@ def open_cli() -> ArduinoCli:
     platform = platform_dir()
     # Two checkouts of the bench may share one cache: each sees its own platform.
     home = cache_dir() / "arduino" / text_digest(str(platform))[:12]
-    config = home / "arduino-cli.yaml"
-    text = _configuration(home)
+    config = home / CONFIG
+    text = configuration(home)
     if not config.is_file() or config.read_text(encoding="utf-8") != text:
-        _lay_out(home, platform)
+        lay_out(home)
+        for vendor in platform.iterdir():
+            if vendor.is_dir():
+                link_to(home / "user" / "hardware" / vendor.name, vendor)
         write_atomically(config, text.encode())
-    _link(home / _BIN / "python3", Path(sys.executable).resolve())
+    link_interpreter(home)
     return ArduinoCli(binary=binary, config=config, home=home)
 
 
-def _configuration(home: Path) -> str:
+def link_interpreter(home: Path) -> None:
+    """Put the bench's own Python first on the PATH of the tools that arduino-cli starts."""
+    link_to(home / _BIN / "python3", Path(sys.executable).resolve())
+
+
+def configuration(home: Path, *, indexes: Sequence[str] = ()) -> str:
+    """The text of arduino-cli's configuration for these folders.
+
+    ``indexes`` are package indexes beside Arduino's own, which only a home that installs reads.
+    """
     lines = [
         f"# folders laid out as of {_LAYOUT}: a change of this line lays them out again",
         "directories:",
@@ -121,11 +144,14 @@ def _configuration(home: Path) -> str:
         "  enable_notification: false",
         "metrics:",
         "  enabled: false",
+        *(("board_manager:", "  additional_urls:") if indexes else ()),
+        *(f"    - {json.dumps(index)}" for index in indexes),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _lay_out(home: Path, platform: Path) -> None:
+def lay_out(home: Path) -> None:
+    """Make the folders, with nothing in them that arduino-cli would look for on the network."""
     data = home / "data"
     for folder in (data, home / "downloads", home / "user" / "hardware", home / "build-cache"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -137,13 +163,13 @@ def _lay_out(home: Path, platform: Path) -> None:
         write_atomically(tool, _EMPTY_DISCOVERY.encode(), mode=0o755)
     # A packager's ctags in the place of the CLI's own, which it would try to download.
     if (ctags := find_ctags()) is not None:
-        _link(data / "packages" / "builtin" / "tools" / "ctags" / "5.8-arduino11" / "ctags", ctags)
-    for vendor in platform.iterdir():
-        if vendor.is_dir():
-            _link(home / "user" / "hardware" / vendor.name, vendor)
+        link_to(
+            data / "packages" / "builtin" / "tools" / "ctags" / "5.8-arduino11" / "ctags", ctags
+        )
 
 
-def _link(link: Path, target: Path) -> None:
+def link_to(link: Path, target: Path) -> None:
+    """Make ``link`` lead to ``target``, whatever it was before."""
     if link.is_symlink() and link.readlink() == target:
         return
     link.parent.mkdir(parents=True, exist_ok=True)
@@ -242,9 +268,12 @@ def failure_text(done: process.Completed) -> str:
             pieces.append(text)
             continue
         if isinstance(value, dict):
+            # A failed upload puts what its tool said into "output", once more by stream.
+            said = value.get("output")
+            values = {**value, **said, "output": None} if isinstance(said, dict) else value
             pieces.extend(
-                str(value[key])
+                str(values[key])
                 for key in ("compiler_out", "compiler_err", "stdout", "stderr", "error", "output")
-                if value.get(key)
+                if values.get(key)
             )
     return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(pieces))

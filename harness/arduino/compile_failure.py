@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from harness.arduino import link_mode
+from harness.arduino.build_report import missing_library
 from harness.errors import DutFailure, HilError, ToolError
 
 _OVERFLOW = re.compile(
@@ -17,6 +19,9 @@ _OVERFLOW = re.compile(
 _TOO_BIG = re.compile(
     r"(?P<what>text|data) section exceeds available space"
     r"|Sketch (?:too big|uses (?P<used>\d+) bytes)[^\n]*"
+)
+_NO_ROUTER_BRIDGE = re.compile(
+    r"#error [^\n]*Arduino_RouterBridge|Arduino_RouterBridge\.h: No such file or directory"
 )
 _HASH_ERROR = re.compile(
     r"^(?P<where>[^\s:]+:\d+):\d+: (?:fatal )?error: #error (?P<text>.*)$", re.M
@@ -36,8 +41,14 @@ _NO_PLATFORM = re.compile(
 )
 
 
-def explain(output: str, *, sketch: str, board: str) -> HilError:
-    """The error that a failed compile stands for: the sketch's own, or the bench's."""
+def explain(output: str, *, sketch: str, board: str, dynamic: bool = False) -> HilError:
+    """The error that a failed compile stands for: the sketch's own, or the bench's.
+
+    ``dynamic``: it was to be linked dynamically, which is why it is too large.
+    """
+    too_big = _TOO_BIG.search(output) if dynamic else None
+    if too_big is not None and "exceeds available space" in output:
+        return link_mode.overflow(sketch, board, _around(output, too_big.start()))
     for rule in _RULES:
         found = rule(output, sketch, board)
         if found is not None:
@@ -91,6 +102,12 @@ def _too_big(output: str, sketch: str, board: str) -> HilError | None:
     )
 
 
+def _no_router_bridge(output: str, sketch: str, board: str) -> HilError | None:  # noqa: ARG001
+    if not (found := _NO_ROUTER_BRIDGE.search(output)):
+        return None
+    return missing_library("Arduino_RouterBridge", board, _around(output, found.start()))
+
+
 def _no_model(output: str, sketch: str, board: str) -> HilError | None:
     found = _HASH_ERROR.search(output)
     if not found:
@@ -112,6 +129,15 @@ def _no_header(output: str, sketch: str, board: str) -> HilError | None:
     found = _NO_HEADER.search(output)
     if not found:
         return None
+    if "/Arduino_RouterBridge/" in found["where"]:
+        # The real one, which the configuration named, on a core that is not Zephyr's.
+        return ToolError(
+            f"the library Arduino_RouterBridge at {found['where'].rpartition(':')[0]!r} does not"
+            f" compile on the core of board {board!r}: it needs {found['header']!r}",
+            remedy="remove the key router_bridge from the user's configuration: the stand-in's own"
+            " library then serves",
+            evidence=_around(output, found.start()),
+        )
     return DutFailure(
         f"sketch {sketch!r} does not compile for board {board!r}: there is no header"
         f" {found['header']!r}, included at {found['where']}",
@@ -189,6 +215,7 @@ _RULES: tuple[Callable[[str, str, str], HilError | None], ...] = (
     _killed,
     _overflow,
     _too_big,
+    _no_router_bridge,
     _no_model,
     _no_header,
     _compiler,

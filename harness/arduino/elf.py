@@ -39,6 +39,56 @@ def image_shape(path: Path) -> dict[str, str]:
         ) from error
 
 
+def symbol_address(path: Path, name: str) -> int | None:
+    """Where the symbol ``name`` lies, or None when the file does not have it.
+
+    Raises :class:`ToolError` when the file is not an ELF.
+    """
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        with path.open("rb") as stream:
+            table = ELFFile(stream).get_section_by_name(".symtab")
+            found = table.get_symbol_by_name(name) if table is not None else None
+            for symbol in found or ():
+                if symbol["st_shndx"] != "SHN_UNDEF":
+                    return int(symbol["st_value"])
+    except (OSError, ELFError, ValueError) as error:
+        raise ToolError(
+            f"{path.name} is not a readable ELF: {error}", remedy="build the sketch again"
+        ) from error
+    return None
+
+
+def last_bytes(path: Path, nbytes: int) -> tuple[int, bytes]:
+    """Where the image of an ELF ends in flash, and its last bytes, at most ``nbytes`` of them.
+
+    Of the segment that holds the program; what is copied to RAM at the start may lie behind it.
+    Raises :class:`ToolError` when the file is not an ELF; gives nothing for one without a program.
+    """
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.constants import P_FLAGS
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        with path.open("rb") as stream:
+            loaded = [
+                (segment["p_vaddr"], segment.data())
+                for segment in ELFFile(stream).iter_segments("PT_LOAD")
+                if segment["p_flags"] & P_FLAGS.PF_X and segment["p_filesz"]
+            ]
+    except (OSError, ELFError, ValueError) as error:
+        raise ToolError(
+            f"{path.name} is not a readable ELF: {error}", remedy="build the sketch again"
+        ) from error
+    if not loaded:
+        return 0, b""
+    address, data = max(loaded)
+    kept = data[-nbytes:]
+    return address + len(data) - len(kept), kept
+
+
 def is_whole(path: Path) -> bool:
     """Whether an object file was written to its end.
 

@@ -45,7 +45,11 @@ def read_footprint(sections: object) -> Footprint:
 
 
 def check_ceilings(footprint: Footprint, core: CoreVersion, *, board: str) -> None:
-    """Raise :class:`ToolError` when the build's ceilings are not the board file's."""
+    """Raise :class:`ToolError` when the build's ceilings are not the board file's.
+
+    For the bench's own platform, which is generated from it.  A core of someone else's may change
+    them: see :func:`harness.arduino.build_report.ceiling_alerts`.
+    """
     for what, reported, known in (
         ("flash", footprint.flash_max_bytes, core.flash_bytes),
         ("RAM", footprint.ram_max_bytes, core.ram_bytes),

@@ -8,6 +8,7 @@ where they differ, and every staged sketch of a kind has the same list of files.
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,13 @@ from harness.errors import DutFailure, UsageError
 from harness.storage.cache import write_atomically
 
 SOURCE_SUFFIXES = frozenset({".ino", ".h", ".hpp", ".c", ".cpp", ".cc", ".S", ".inc"})
+
+NONCE_FILE = "hil_nonce.cpp"
+"""Staged with every sketch for a board whose memory can be read: it identifies any sketch,
+unmodified examples included."""
+
+NONCE_SYMBOL = "hil_build_nonce"
+NONCE_DIGITS = 16
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,44 @@ def require_model(sketch: Sketch) -> None:
             remedy="export the model and write its header there; the library's build script makes"
             " it from model.pte",
         )
+
+
+_NONCE_TEXT = """// Written by the bench: which build this is, where its Linux side can read it.
+extern "C" __attribute__((used, aligned(4))) const char {symbol}[{size}] = "{nonce}";
+
+// The linker drops what nothing refers to, and GCC for bare Arm ignores the attribute "retain"; a
+// constructor is always kept.
+__attribute__((constructor, used)) static void keep_nonce() {{
+  __asm volatile("" : : "r"({symbol}));
+}}
+"""
+
+
+def nonce_source(nonce: str) -> bytes:
+    """The file that puts a build's nonce into flash, where it stays whatever else is dropped."""
+    return _NONCE_TEXT.format(
+        symbol=NONCE_SYMBOL, size=NONCE_DIGITS + 1, nonce=f"{nonce:0>{NONCE_DIGITS}}"
+    ).encode()
+
+
+def refuse_profile(folder: Path) -> None:
+    """Raise :class:`UsageError` when a sketch's folder chooses a build profile of its own.
+
+    With ``default_profile`` in ``sketch.yaml`` arduino-cli ignores ``--library`` without a word,
+    and takes core and libraries from the profile.
+    """
+    for name in ("sketch.yaml", "sketch.yml"):
+        try:
+            text = (folder / name).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        found = re.search(r"^default_profile\s*:\s*[\"']?([^\s\"'#]+)", text, re.M)
+        if found is not None:
+            raise UsageError(
+                f"sketch {folder.name!r} has default_profile {found[1]!r} in its {name}, with which"
+                " arduino-cli ignores --library and the core under test",
+                remedy=f"remove default_profile from {folder / name}",
+            )
 
 
 def stage(sketch: Sketch, folder: Path) -> Path:

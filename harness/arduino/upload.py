@@ -7,8 +7,9 @@ goes on at that moment and the call is judged by its exit code when it ends.
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO
@@ -25,6 +26,10 @@ UPLOAD_TIMEOUT_S = 120.0
 
 CLOSING_S = 20.0
 """Allowed for arduino-cli to end once the board runs the firmware: 1 s is usual."""
+
+_ERROR = re.compile(r"\s*(error|adb: error|failed)\b", re.I)
+_EXIT_STATUS = "exit status "
+"""How Go programs, arduino-cli and remoteocd among them, call the failure of another program."""
 
 LOOK_S = 0.02
 """Between two questions to the board, and two looks at the tool's process."""
@@ -51,7 +56,7 @@ class Upload:
             self._out = files.enter_context(tempfile.TemporaryFile())
             self._err = files.enter_context(tempfile.TemporaryFile())
             self._child: process.Process | None = process.spawn(
-                argv, env=env, stdout=self._out.fileno(), stderr=self._err.fileno()
+                argv, env=env, stdout=self._out.fileno(), stderr=self._err.fileno(), guarded=True
             )
             self._files = files.pop_all()
 
@@ -88,7 +93,7 @@ class Upload:
                 evidence=evidence,
             )
         if not done.ok:
-            reason = f": {lines[-1][:200]}" if lines else ", and printed no reason"
+            reason = f": {_reason(lines)[:200]}" if lines else ", and printed no reason"
             raise ToolError(
                 f"{self._subject} failed with exit code {code}{reason}",
                 remedy="check that the board is still plugged in and that nothing else holds it",
@@ -103,17 +108,35 @@ class Upload:
             self._files.close()
 
 
+def upload_command(
+    cli: ArduinoCli,
+    board: Board,
+    firmware: Firmware,
+    *,
+    address: str,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[str, ...]:
+    """The whole command line of an upload."""
+    return cli.command_line(
+        upload_arguments(
+            fqbn=board.fqbn, address=address, input_dir=firmware.folder, properties=properties
+        )
+    )
+
+
 def upload(
     cli: ArduinoCli,
     board: Board,
     firmware: Firmware,
     *,
     address: str,
+    properties: Mapping[str, str] | None = None,
     running: Callable[[], Running] | None = None,
     timeout_s: float = UPLOAD_TIMEOUT_S,
 ) -> Upload:
     """Upload and return once the board runs the firmware.
 
+    ``properties`` are handed to the upload tool whatever the discovery found.
     The caller owns the call and must :meth:`Upload.finish` it, which is where its exit code is
     judged; without ``running``, or when it ended first, that has been done.  Raises
     :class:`ToolError` when the tool fails and :class:`DeviceError` when it claims success but the
@@ -121,9 +144,7 @@ def upload(
     """
     before = running().boots if running is not None else 0
     call = Upload(
-        cli.command_line(
-            upload_arguments(fqbn=board.fqbn, address=address, input_dir=firmware.folder)
-        ),
+        upload_command(cli, board, firmware, address=address, properties=properties),
         f"uploading {firmware.sketch!r} to {address!r}",
         cli.environment(),
     )
@@ -160,6 +181,12 @@ def _require_firmware(now: Running, before: int, wanted: str, sketch: str, addre
             f"boots:        {before} before, {now.boots} now",
         ),
     )
+
+
+def _reason(lines: Sequence[str]) -> str:
+    """The line that says most: a tool's last error; not that one program failed under another."""
+    errors = [line for line in lines if _ERROR.match(line) and _EXIT_STATUS not in line]
+    return (errors or lines)[-1].strip()
 
 
 def _text(stream: IO[bytes]) -> str:

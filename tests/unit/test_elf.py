@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.arduino.elf import is_whole
+from harness.arduino.elf import is_whole, last_bytes
+from harness.errors import ToolError
+from tests.unit.small_elf import arm_elf
 
 
 def elf32(*, at: int, count: int = 3) -> bytes:
@@ -47,3 +49,19 @@ def test_an_object_is_whole_when_its_section_headers_are_there(
 
 def test_no_file_is_not_whole(tmp_path: Path) -> None:
     assert not is_whole(tmp_path / "absent.o")
+
+
+def test_the_end_of_an_image_is_that_of_its_program(tmp_path: Path) -> None:
+    path = tmp_path / "a.elf"
+    path.write_bytes(arm_elf(bytes(range(100)), {"f": (0x10000000, 4)}))
+    assert last_bytes(path, 16) == (0x10000000 + 84, bytes(range(84, 100)))
+    assert last_bytes(path, 1000) == (0x10000000, bytes(range(100)))
+
+
+def test_an_image_without_a_program_has_no_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.o"
+    path.write_bytes(arm_elf(b"", {}))
+    assert last_bytes(path, 16) == (0, b"")
+    path.write_bytes(b"no ELF")
+    with pytest.raises(ToolError, match="is not a readable ELF"):
+        last_bytes(path, 16)

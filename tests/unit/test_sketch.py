@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.arduino.sketch import read_sketch, require_model, stage
+from harness.arduino.sketch import (
+    nonce_source,
+    read_sketch,
+    refuse_profile,
+    require_model,
+    stage,
+)
 from harness.errors import DutFailure, UsageError
 
 
@@ -53,3 +59,24 @@ def test_a_variant_that_changes_nothing_is_an_error(tmp_path: Path) -> None:
         sketch.replacing("pool[39]", "x")
     with pytest.raises(UsageError, match="occurs 2 times"):
         sketch.replacing("pool", "x")
+
+
+def test_a_build_carries_its_nonce() -> None:
+    assert b'const char hil_build_nonce[17] = "0123456789abcdef";' in nonce_source(
+        "0123456789abcdef"
+    )
+    # The key is made of the same file with no nonce in it.
+    assert b'[17] = "0000000000000000";' in nonce_source("")
+
+
+@pytest.mark.parametrize("text", ["default_profile: mine\n", 'profiles:\ndefault_profile: "mine"'])
+@pytest.mark.parametrize("name", ["sketch.yaml", "sketch.yml"])
+def test_a_profile_that_hides_the_library_is_refused(tmp_path: Path, text: str, name: str) -> None:
+    folder = write(tmp_path / "A", A_ino="")
+    refuse_profile(folder)
+    (folder / name).write_text("default_fqbn: a:b:c\n# default_profile: x\n", encoding="utf-8")
+    refuse_profile(folder)
+    (folder / name).write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=f"'A' has default_profile 'mine' in its {name}") as got:
+        refuse_profile(folder)
+    assert "remove default_profile" in got.value.remedy
