@@ -17,10 +17,12 @@ from harness import process
 from harness.arduino import build, footprint, sketch
 from harness.arduino.build import Firmware, LinkLibrary
 from harness.arduino.cli import ArduinoCli, open_cli
+from harness.arduino.core_home import open_core
 from harness.arduino.precompiled import link_library
 from harness.arduino.sketch import Sketch
-from harness.boards.board import DATA_ONLY, Board, CoreVersion, Lane
-from harness.desk import Desk, Station
+from harness.boards.board import Board, CoreVersion, Lane
+from harness.desk.desk import Desk, Wanted
+from harness.desk.station import Station
 from harness.errors import CapabilityMissing, DutFailure, HilError, in_stage
 from harness.heartbeat import heartbeat
 from harness.library.resolve import Library, resolve_library
@@ -51,6 +53,11 @@ class Request:
     all_ops: bool = False
     port: str | None = None
     serial_number: str | None = None
+    virtual: bool = False
+    """A hardware board's stand-in instead of the board."""
+
+    behave: Path | None = None
+    """File that says how the stand-in misbehaves."""
 
 
 @dataclass
@@ -58,7 +65,9 @@ class Bench:
     """One board and one library under test, with every stage's result kept for the next case.
 
     ``step`` is what a stage is wrapped in: a report may show it as a step.  ``models_ahead`` are
-    those that the run will ask for: their exports begin while the library compiles.
+    those that the run will ask for: their exports begin while the library compiles.  ``made`` is
+    told of every firmware, model and example as it is used, for the run's record.  ``when_linked``
+    is called once, when the library is ready, in a run that found its models missing.
     """
 
     request: Request
@@ -66,11 +75,14 @@ class Bench:
     progress: Callable[[str], None]
     step: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()  # noqa: ARG005
     models_ahead: Sequence[str] = ()
+    made: Callable[[str, object], None] = lambda kind, value: None  # noqa: ARG005
+    when_linked: Callable[[Bench], None] = lambda bench: None  # noqa: ARG005
     _cli: ArduinoCli | None = None
     _library: Library | None = None
     _library_known: bool = False
     _linked: LinkLibrary | None = None
     _exported: bool = False
+    _begun_cold: bool = False
     _artifacts: dict[tuple[str, str], ModelArtifact] = field(default_factory=dict)
 
     @contextmanager
@@ -86,24 +98,20 @@ class Bench:
     @property
     def cli(self) -> ArduinoCli:
         """The bench's arduino-cli."""
-        self._require_virtual()
         if self._cli is None:
             with self._stage("build"):
                 require_room(cache_dir())
-                self._cli = open_cli()
+                request = self.request
+                if self.board.lane is Lane.HARDWARE:
+                    self._cli = open_core(self.board, request.core_version, virtual=request.virtual)
+                else:
+                    self._cli = open_cli()
         return self._cli
-
-    def _require_virtual(self) -> None:
-        if self.board.lane is Lane.HARDWARE:
-            raise CapabilityMissing(
-                f"board {self.board.name!r} cannot run: {DATA_ONLY}",
-                remedy="run an emulated board with the same core, e.g. m33",
-            )
 
     def library(self) -> Library:
         """The library under test; raises :class:`CapabilityMissing` where there is none."""
-        self._require_virtual()
         if not self._library_known:
+            self._export_ahead()
             with self._stage("library"):
                 self._library = resolve_library(
                     executorch=self.request.executorch,
@@ -125,7 +133,6 @@ class Bench:
         """The library, compiled once for this board."""
         library = self.library()
         if self._linked is None:
-            self._export_ahead()
             compiled = cache_dir() / "build" / self.board.name / "library"
 
             def state() -> str:
@@ -133,16 +140,18 @@ class Bench:
 
             with self._stage("library"), heartbeat(self.progress, state):
                 self._linked = link_library(self.cli, self.board, library, progress=self.progress)
+            if self._begun_cold:
+                self.when_linked(self)
         return self._linked
 
     def target(self) -> ExportTarget:
         """What models are lowered for: the board's core, or portable kernels only."""
-        if self.library().provenance.origin == "wheel":
+        if self.board.lane is not Lane.HOST:
+            return ExportTarget("cortex-m", self.board.core.removeprefix("cortex-"))
+        if self.request.executorch is None and self.request.library is None:
             return ExportTarget("portable", None)
-        if self.board.lane is Lane.HOST:
-            # CMSIS-NN compiled natively takes its scalar paths, as on a core without DSP.
-            return ExportTarget("cortex-m", "m3")
-        return ExportTarget("cortex-m", self.board.core.removeprefix("cortex-"))
+        # CMSIS-NN compiled natively takes its scalar paths, as on a core without DSP.
+        return ExportTarget("cortex-m", "m3")
 
     def model(self, name: str, target: ExportTarget | None = None) -> ModelArtifact:
         """The exported model called ``name``, lowered for this board unless ``target`` is given."""
@@ -157,6 +166,7 @@ class Bench:
                 self._artifacts[wanted] = model.export_model(
                     name, target, checkout=self.request.executorch, progress=self.progress
                 )
+        self.made("model", self._artifacts[wanted])
         return self._artifacts[wanted]
 
     def export_all(self, names: Sequence[str]) -> None:
@@ -187,8 +197,12 @@ class Bench:
             )
 
     def _export_ahead(self) -> None:
+        named = self.request.executorch or self.request.library
+        if named is None and self.board.lane is not Lane.HOST:
+            return  # No library: every case with a model will be skipped.
         child = ahead.begin(self._known(self.models_ahead), checkout=self.request.executorch)
         if child is not None:
+            self._begun_cold = True
             self.desk.on_close(lambda: process.end(child))
 
     def _known(self, names: Sequence[str]) -> list[tuple[str, ExportTarget]]:
@@ -208,7 +222,9 @@ class Bench:
         return self._build(
             runner_build.runner_sketch(artifact),
             with_library=True,
-            headers=lambda nonce: runner_build.headers(nonce, artifact, library, self.board),
+            headers=lambda nonce: runner_build.headers(
+                nonce, artifact, library, self.board, self.request.core_version
+            ),
         )
 
     def firmware(self, source: Sketch, *, with_library: bool = True) -> Firmware:
@@ -235,27 +251,36 @@ class Bench:
             firmware = build.compile_sketch(
                 self.cli, self.board, source, linked, headers=headers, progress=self.progress
             )
-        with self._stage("footprint"):
-            footprint.check_ceilings(
-                firmware.footprint, self.request.core_version, board=self.board.name
-            )
+        if self.board.linux_side is None:
+            with self._stage("footprint"):
+                footprint.check_ceilings(
+                    firmware.footprint, self.request.core_version, board=self.board.name
+                )
+        # Another core's packaging changes its ceilings without a word: an alert, not a failure.
+        for alert in firmware.alerts:
+            self.progress(alert)
+        self.made("firmware", firmware)
         return firmware
 
     def station(self) -> Station:
         """The board with its port open."""
         with in_stage("board"):
-            return self.desk.station(
+            wanted = Wanted(
                 self.board,
-                self.cli,
+                self.request.core_version,
+                virtual=self.request.virtual,
                 address=self.request.port,
                 serial_number=self.request.serial_number,
+                behave=self.request.behave,
             )
+            return self.desk.station(wanted, self.cli)
 
     def boot(self, firmware: Firmware) -> Session:
         """Upload and start it; the port was open before and stays open after."""
         with self._stage("upload"):
             station = self.station()
             station.flash(self.cli, firmware)
+            station.session.mark("boot", firmware=firmware.key)
         return station.session
 
     def example(self, name: str) -> Sketch:
@@ -283,10 +308,12 @@ class Bench:
         program = preflight.program_of_header(shipped.files["model.h"])
         result = self.preflight_result(program, feeder="etmodel")
         if result.verdict is not PreflightVerdict.TARGET_SKEW:
+            self.made("example", (name, None))
             return shipped, None
         artifact = self.model(model_name)
         self.progress(
             f"the model that {name} ships was lowered for another core: it runs with"
             f" {model_name!r} lowered for {artifact.target.label}"
         )
+        self.made("example", (name, artifact))
         return shipped.with_files({"model.h": artifact.header.read_bytes()}), artifact

@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.boards.board import find_board
-from harness.desk import Desk
+from harness import firmware_ahead, process
+from harness.arduino.core_home import STANDIN_TEXT
+from harness.bench.inventory import load_inventory
+from harness.boards.board import Board, Lane, find_board
+from harness.desk.desk import Desk
 from harness.errors import HilError, UsageError
 from harness.library.checkout import open_checkout
 from harness.library.provenance import to_json
@@ -75,15 +78,53 @@ def _make(config: pytest.Config) -> tuple[RunRecord, Bench]:
         all_ops=option("--hil-all-ops"),
         port=option("--hil-port"),
         serial_number=option("--hil-serial"),
+        virtual=_virtual(board, asked=option("--hil-virtual")),
+        behave=_behaviour(option("--hil-behave"), virtual=option("--hil-virtual")),
     )
+    record.stand_in = STANDIN_TEXT if request.virtual else None
+    inventory = load_inventory(Path(option("--hil-bench")) if option("--hil-bench") else None)
     claim(folder)
+    progress = progress_of(config)
     bench = Bench(
         request,
-        Desk(folder / "serial"),
-        progress_of(config),
+        Desk(folder / "serial", progress, inventory),
+        progress,
         step=allure_results.step_maker(config),
+        made=record.made,
+        when_linked=_build_ahead,
     )
     return record, bench
+
+
+def _build_ahead(bench: Bench) -> None:
+    child = firmware_ahead.begin(bench.request, bench.models_ahead)
+    if child is not None:
+        bench.desk.on_close(lambda: process.end(child))
+
+
+def _virtual(board: Board, *, asked: bool) -> bool:
+    """Whether a stand-in is plugged in; a board that is virtual anyway has none."""
+    if asked and (board.lane is not Lane.HARDWARE or board.emulation is None):
+        raise UsageError(
+            f"board {board.name!r} has no stand-in",
+            remedy="leave out --virtual: it is for hardware boards with [emulation] in their file",
+        )
+    return asked
+
+
+def _behaviour(named: str | None, *, virtual: bool) -> Path | None:
+    if named is None:
+        return None
+    if not virtual:
+        raise UsageError(
+            f"{named!r} says how a stand-in misbehaves, and none is asked for",
+            remedy="give --virtual (in pytest --hil-virtual) as well",
+        )
+    if not Path(named).is_file():
+        raise UsageError(
+            f"there is no behaviour file {named!r}", remedy="see docs/uno-q-standin.md for its keys"
+        )
+    return Path(named).absolute()
 
 
 def _require_inputs(executorch: Path | None, library: Path | None) -> None:

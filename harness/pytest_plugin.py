@@ -38,6 +38,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--hil-port", metavar="PORT", help="port of the board, if several match")
     group.addoption("--hil-serial", metavar="SN", help="serial number of the board")
     group.addoption("--hil-core-version", metavar="V", help="version of the board's core")
+    group.addoption(
+        "--hil-virtual", action="store_true", help="a hardware board's stand-in, not the board"
+    )
+    group.addoption("--hil-behave", metavar="FILE", help="how the stand-in misbehaves")
+    group.addoption("--hil-bench", metavar="FILE", help="inventory of the boards of this bench")
     group.addoption("--hil-executorch", metavar="DIR", help="ExecuTorch checkout to test")
     group.addoption("--hil-library", metavar="DIR|ZIP", help="an already built Arduino library")
     group.addoption("--hil-root-ops", metavar="OPS", help="op set, passed on as ROOT_OPS=")

@@ -8,13 +8,14 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 from harness import process
-from harness.boards.board import find_board
-from harness.errors import UsageError
+from harness.boards.board import Board, find_board
+from harness.errors import BenchError
 from harness.machine.bytecode import keep_bytecode
 from harness.machine.config import load_config
 from harness.paths import suite_dir
@@ -41,7 +42,17 @@ def add_test_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser
     parser.add_argument("--library", metavar="DIR|ZIP", help="an already built Arduino library")
     parser.add_argument("--root-ops", metavar="OPS", help="op set of the library (ROOT_OPS=)")
     parser.add_argument("--all-ops", action="store_true", help="every portable op (ALL_OPS=1)")
-    parser.add_argument("--core-version", metavar="V", help="version of the board's core")
+    parser.add_argument(
+        "--core-version",
+        metavar="V",
+        action="append",
+        help="version of the board's core; given several times, all are run and shown together",
+    )
+    parser.add_argument(
+        "--virtual", action="store_true", help="a hardware board's stand-in, not the board"
+    )
+    parser.add_argument("--behave", metavar="FILE", help="how the stand-in misbehaves")
+    parser.add_argument("--bench", metavar="FILE", help="inventory of the boards of this bench")
     parser.add_argument("--port", metavar="PORT", help="port of the board, if several match")
     parser.add_argument("--serial-number", metavar="SN", help="serial number of the board")
     parser.add_argument("--out", metavar="DIR", help="folder of the run's evidence")
@@ -71,6 +82,9 @@ def run_test(arguments: argparse.Namespace) -> int:
     import pytest
 
     board = find_board(arguments.board)
+    versions = list(dict.fromkeys(arguments.core_version or ()))
+    if len(versions) > 1:
+        return _run_versions(arguments, board, versions)
     watch = _Watch()
     out = _out_folder(arguments.out, board.name)
     # Before pytest: Allure makes its folder there first, and fails in its own way.
@@ -105,7 +119,9 @@ def pytest_arguments(arguments: argparse.Namespace, out: Path) -> list[str]:
         "--hil-executorch": arguments.executorch,
         "--hil-library": arguments.library,
         "--hil-root-ops": arguments.root_ops,
-        "--hil-core-version": arguments.core_version,
+        "--hil-core-version": (arguments.core_version or (None,))[0],
+        "--hil-behave": arguments.behave,
+        "--hil-bench": arguments.bench,
         "--hil-port": arguments.port,
         "--hil-serial": arguments.serial_number,
         "-k": arguments.k,
@@ -120,6 +136,7 @@ def pytest_arguments(arguments: argparse.Namespace, out: Path) -> list[str]:
         *(["--hil-brief"] if arguments.brief else []),
         *(word for name in UNUSED_PLUGINS for word in ("-p", f"no:{name}")),
         *(["--hil-all-ops"] if arguments.all_ops else []),
+        *(["--hil-virtual"] if arguments.virtual else []),
         *(word for key, value in options.items() if value is not None for word in (key, value)),
         *arguments.pytest,
     ]
@@ -140,30 +157,15 @@ def run_demo(arguments: argparse.Namespace) -> int:
     from harness.machine.doctor import why_not
 
     out = _out_folder(arguments.out, "demo")
-    worst = EXIT_PASSED
-    runs: list[dict[str, object]] = []
+    runs: list[tuple[Path, list[str]]] = []
     for name in DEMO_BOARDS:
         lane = find_board(name).lane
         if reason := why_not(lane):
             print(f"board {name} is left out: {reason}")
             continue
-        folder = out / name
-        argv = [sys.executable, "-m", "harness.cli", "test", name, "--brief", "--out", str(folder)]
-        if arguments.executorch:
-            argv += ["--executorch", arguments.executorch]
-        code = _stream(argv)
-        worst = worst or code
-        record = folder / "run.json"
-        if not record.is_file():
-            raise UsageError(
-                f"the run on board {name!r} left no {record}",
-                remedy="read what it printed above",
-            )
-        runs.append(json.loads(record.read_text(encoding="utf-8")))
-    print()
-    print(
-        table(runs, width=shutil.get_terminal_size((118, 40)).columns, colour=sys.stdout.isatty())
-    )
+        more = ["--executorch", arguments.executorch] if arguments.executorch else []
+        runs.append((out / name, [name, "--brief", "--out", str(out / name), *more]))
+    worst = _run_each(runs)
     if arguments.executorch is None and load_config().executorch is None:
         print(
             "with an ExecuTorch checkout (--executorch DIR) the real Arduino library, its three"
@@ -173,10 +175,78 @@ def run_demo(arguments: argparse.Namespace) -> int:
     return worst
 
 
+def _run_versions(arguments: argparse.Namespace, board: Board, versions: list[str]) -> int:
+    """The suite on several core versions of one board, one after the other, in one table."""
+    for version in versions:
+        board.core_version(version)
+    out = _out_folder(arguments.out, board.name)
+    runs = []
+    for version in versions:
+        one = argparse.Namespace(**{**vars(arguments), "core_version": [version], "brief": True})
+        runs.append((out / version, _words(one, out / version)))
+    worst = _run_each(runs)
+    print(f"evidence: {out}")
+    return worst
+
+
+def _words(arguments: argparse.Namespace, out: Path) -> list[str]:
+    """The words after ``hil test`` that these arguments stand for."""
+    values = {
+        "--executorch": arguments.executorch,
+        "--library": arguments.library,
+        "--root-ops": arguments.root_ops,
+        "--core-version": arguments.core_version[0],
+        "--port": arguments.port,
+        "--serial-number": arguments.serial_number,
+        "--behave": arguments.behave,
+        "--bench": arguments.bench,
+        "--out": str(out),
+        "-k": arguments.k,
+    }
+    flags = {
+        "--all-ops": arguments.all_ops,
+        "--virtual": arguments.virtual,
+        "--verbose": arguments.verbose,
+        "--brief": arguments.brief,
+    }
+    return [
+        arguments.board,
+        *(word for key, value in values.items() if value is not None for word in (key, value)),
+        *(key for key, given in flags.items() if given),
+        *(["--", *arguments.pytest] if arguments.pytest else []),
+    ]
+
+
+def _run_each(runs: Sequence[tuple[Path, Sequence[str]]]) -> int:
+    """Run ``hil test`` for each, then one table of all; the first bad exit code is returned."""
+    worst = EXIT_PASSED
+    records: list[dict[str, object]] = []
+    for folder, words in runs:
+        code = _stream([sys.executable, "-m", "harness.cli", "test", *words])
+        worst = worst or code
+        record = folder / "run.json"
+        if not record.is_file():
+            if code in (EXIT_USAGE, EXIT_INTERRUPTED):
+                return code  # It has said why itself.
+            raise BenchError(
+                f"the run that was to leave its evidence in {str(folder)!r} left no run.json",
+                remedy="read what it printed above",
+            )
+        records.append(json.loads(record.read_text(encoding="utf-8")))
+    print()
+    width = shutil.get_terminal_size((118, 40)).columns
+    print(table(records, width=width, colour=sys.stdout.isatty()))
+    return worst
+
+
 def _stream(argv: list[str]) -> int:
     sys.stdout.flush()
     child = process.spawn(
-        argv, env=dict(os.environ), stdout=sys.stdout.fileno(), stderr=sys.stderr.fileno()
+        argv,
+        env=dict(os.environ),
+        stdout=sys.stdout.fileno(),
+        stderr=sys.stderr.fileno(),
+        guarded=True,
     )
     try:
         return child.wait()

@@ -25,10 +25,6 @@ class Lane(Enum):
     HARDWARE = "hardware"
 
 
-DATA_ONLY = "data only so far: the bench cannot upload to a real board yet"
-"""Why a board of the hardware lane does not run."""
-
-
 class ResetMethod(Enum):
     """How a board is started anew: through its own debugger, by uploading again, by its power."""
 

@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Mapping
 
-from harness.boards.board import DATA_ONLY, Board, Lane, load_boards
+from harness.boards.board import Board, Lane, load_boards
 from harness.machine.doctor import why_not
 
 
@@ -20,9 +20,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Print the list; always 0, since a board that cannot run here is no error."""
     boards = load_boards()
-    reasons = {lane: why_not(lane) for lane in {board.lane for board in boards}}
+    reasons = {lane: why_not(lane) for lane in Lane}
     if arguments.json:
-        print(json.dumps([_data(board, _why_not(board, reasons)) for board in boards], indent=1))
+        print(json.dumps([_data(board, reasons) for board in boards], indent=1))
         return 0
     for board in boards:
         versions = ", ".join(each.version for each in board.core_versions)
@@ -30,16 +30,21 @@ def run(arguments: argparse.Namespace) -> int:
             f"{board.name:6} {board.lane.value:9} {board.core:12} {board.tier.value:9} {versions}"
         )
         print(f"       {board.title}; {board.fqbn}")
-        if reason := _why_not(board, reasons):
+        if reason := reasons[board.lane]:
             print(f"       cannot run here: {reason}")
+        if _has_stand_in(board):
+            missing = reasons[Lane.EMULATED]
+            told = f"cannot run here: {missing}" if missing else f"hil test {board.name} --virtual"
+            print(f"       its stand-in: {told}")
     return 0
 
 
-def _why_not(board: Board, reasons: Mapping[Lane, str | None]) -> str | None:
-    return DATA_ONLY if board.lane is Lane.HARDWARE else reasons[board.lane]
+def _has_stand_in(board: Board) -> bool:
+    return board.lane is Lane.HARDWARE and board.emulation is not None
 
 
-def _data(board: Board, reason: str | None) -> dict[str, object]:
+def _data(board: Board, reasons: Mapping[Lane, str | None]) -> dict[str, object]:
+    reason = reasons[board.lane]
     return {
         "name": board.name,
         "title": board.title,
@@ -50,4 +55,5 @@ def _data(board: Board, reason: str | None) -> dict[str, object]:
         "core_versions": [each.version for each in board.core_versions],
         "runs_here": reason is None,
         "why_not": reason,
+        "stand_in_runs_here": _has_stand_in(board) and reasons[Lane.EMULATED] is None,
     }

@@ -136,23 +136,14 @@ def needed(boards: tuple[Board, ...], config: Config) -> tuple[Need, ...]:
         _program(QEMU, EMULATED),
         Need("QEMU machines", EMULATED, partial(machine.emulated_machines, machines)),
         _program(CCACHE, EMULATED, required=False),
-        # Without one the emulated lane still runs the bench's own sketches; a board needs it.
+        # A named one has to be in order; without one, the bench's own sketches still run.
         Need(
-            "ExecuTorch checkout",
-            CROSS if config.executorch is not None else HARDWARE,
-            partial(machine.checkout, config),
-        ),
-        *(
-            ()
+            "ExecuTorch checkout"
             if config.executorch is not None
-            else (
-                Need(
-                    "ExecuTorch checkout (adds the real library)",
-                    VIRTUAL,
-                    partial(machine.checkout, config),
-                    required=False,
-                ),
-            )
+            else "ExecuTorch checkout (adds the real library)",
+            CROSS if config.executorch is not None else ALL,
+            partial(machine.checkout, config),
+            required=config.executorch is not None,
         ),
         *(
             Need(f"Arduino core {core}", HARDWARE, partial(machine.board_core, core))

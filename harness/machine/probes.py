@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
+from harness.arduino.core_home import cores_dir, installed_versions
 from harness.errors import BenchError, CapabilityMissing, DeviceError
 from harness.library.checkout import open_checkout
 from harness.library.provenance import wheel_folder
@@ -175,16 +176,25 @@ def checkout(config: Config) -> str:
 
 
 def board_core(core: str) -> str:
-    """The versions of an Arduino core (``vendor:architecture``) in the bench's own data folder."""
-    vendor, architecture = core.split(":")
-    places = (cache_dir() / "arduino").glob(f"*/data/packages/{vendor}/hardware/{architecture}/*")
-    versions = sorted(place.name for place in places if place.is_dir())
-    if not versions:
+    """The installed versions of an Arduino core (``vendor:architecture``), each with its adb."""
+    found = {}
+    for home in sorted(cores_dir().glob(f"{core.replace(':', '-')}-*")):
+        for version in installed_versions(home, core):
+            tools = home / "data" / "packages" / core.split(":")[0] / "tools"
+            found[version] = any(tools.glob("adb/*/adb")) or shutil.which("adb") is not None
+    if not found:
         raise CapabilityMissing(
             f"the Arduino core {core!r} is not installed for the bench",
-            remedy=f"install {core!r} with arduino-cli into the bench's own data folder",
+            remedy="run 'hil core install VERSION'; 'hil core list' has the versions",
         )
-    return ", ".join(versions)
+    without = [version for version, has_adb in found.items() if not has_adb]
+    if without:
+        raise CapabilityMissing(
+            f"the Arduino core {core!r} {without[0]} came without adb",
+            remedy="install adb (Debian: apt install adb), or name it in the configuration:"
+            ' adb = "PATH"',
+        )
+    return ", ".join(found)
 
 
 def serial_ports(folder: Path = Path("/dev")) -> str:

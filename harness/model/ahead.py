@@ -36,8 +36,14 @@ def begin(
             }
             argv = (sys.executable, "-m", "harness.model.ahead", json.dumps(request))
             nowhere = process.DEVNULL
-            return process.spawn(argv, env=environment(), stdout=nowhere, stderr=nowhere)
+            return process.spawn(
+                argv, env=environment(), stdout=nowhere, stderr=nowhere, guarded=True
+            )
     return None
+
+
+POLITE = 10
+"""Added to its nice value: the child fills the gaps that compilers leave and takes nothing away."""
 
 
 def main(request: str) -> int:
@@ -62,4 +68,5 @@ def main(request: str) -> int:
 
 
 if __name__ == "__main__":
+    os.nice(POLITE)
     sys.exit(main(sys.argv[1]))

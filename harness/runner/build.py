@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from harness.arduino.sketch import Sketch, read_sketch
-from harness.boards.board import Board, Lane
+from harness.boards.board import Board, CoreVersion, Lane
 from harness.errors import CapabilityMissing
 from harness.library.resolve import Library
 from harness.model.export import ModelArtifact
@@ -24,12 +24,11 @@ GUARD_BYTES = 64
 """Of the runner's block: see docs/protocol.md."""
 
 
-def arena_bytes(artifact: ModelArtifact, board: Board) -> int:
+def arena_bytes(artifact: ModelArtifact, board: Board, core: CoreVersion) -> int:
     """The arena the runner is built with, in bytes: what the model may need, if the board has it.
 
     Raises :class:`CapabilityMissing` when the model's planned buffers alone do not fit.
     """
-    core = board.default_core_version
     room = core.ram_bytes - core.stack_bytes - core.heap_bytes - RAM_FOR_SKETCH_BYTES
     # The runner keeps its inputs and a guard behind the arena, in the same block.
     inputs = sum(-(-spec.nbytes // INPUT_ALIGNMENT) * INPUT_ALIGNMENT for spec in artifact.inputs)
@@ -40,8 +39,8 @@ def arena_bytes(artifact: ModelArtifact, board: Board) -> int:
     wanted = -(-(hint + inputs + GUARD_BYTES) // 1024) * 1024
     if wanted > room:
         raise CapabilityMissing(
-            f"model {artifact.name!r} needs an arena of about {wanted} B and board"
-            f" {board.name!r} has {room} B",
+            f"model {artifact.name!r} needs an arena of about {wanted} B and core"
+            f" {core.version} of board {board.name!r} leaves {room} B",
             remedy="run it on a board with more RAM",
         )
     return min(wanted, MAX_ARENA_BYTES)
@@ -55,7 +54,7 @@ def runner_sketch(artifact: ModelArtifact) -> Sketch:
 
 
 def headers(
-    nonce: str, artifact: ModelArtifact, library: Library, board: Board
+    nonce: str, artifact: ModelArtifact, library: Library, board: Board, core: CoreVersion
 ) -> Mapping[str, bytes]:
     """``hil_build.h``: what the sketch reports of itself, so that stale output is not believed."""
     commit = library.provenance.commit or library.provenance.version
@@ -64,6 +63,6 @@ def headers(
         f'#define HIL_BUILD_NONCE "{nonce}"\n'
         f'#define HIL_MODEL_DIGEST "{artifact.digest[:16]}"\n'
         f'#define HIL_LIBRARY_COMMIT "{commit[:12]}"\n'
-        f"#define HIL_ARENA_BYTES {arena_bytes(artifact, board)}\n"
+        f"#define HIL_ARENA_BYTES {arena_bytes(artifact, board, core)}\n"
     )
     return {"hil_build.h": text.encode()}

@@ -8,7 +8,6 @@ for it.  Records of another build are counted and never believed.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
@@ -115,7 +114,7 @@ class RunnerLink:
         self._greeted = False
         self._boots = 0
         # Random, so that no reply that the board still holds can pass for this one's.
-        self._sequence = int.from_bytes(os.urandom(3), "big") + 1
+        self._sequence = int.from_bytes(self.session.entropy(3), "big") + 1
         # Ends whatever stands unfinished in the board's line buffer.
         self.session.write(b"\n")
         record = self._exchange("hello", (), timeout_s, GREETING_RETRY_S)
@@ -148,7 +147,7 @@ class RunnerLink:
             raise self.corrupt("the sequence numbers are used up")
         line = encode_command(self._sequence, verb, *arguments)
         self._current = exchange = _Exchange(self._sequence, verb, line)
-        deadline = Deadline.after(timeout_s)
+        deadline = Deadline.after(timeout_s, self.session.clock)
         while not deadline.expired:
             if self._greeted and exchange.sends >= MAX_SENDS:
                 break
@@ -169,7 +168,7 @@ class RunnerLink:
 
     def _await_reply(self, wait_s: float) -> Record | None:
         """The reply, or None when the command is to be sent again."""
-        deadline = Deadline.after(wait_s)
+        deadline = Deadline.after(wait_s, self.session.clock)
         while True:
             while self._items:
                 verdict = self._judge(self._items.popleft())
@@ -285,6 +284,7 @@ class RunnerLink:
                 " least size can crash instead of failing",
                 evidence=(*tail, *crash.evidence),
             )
+        tail = (*tail, *self.session.account())
         if self._greeted:
             what = (
                 f"the board on {name!r} did not answer {exchange.verb!r}"
@@ -304,6 +304,14 @@ class RunnerLink:
                 f" {self.stale_nonce!r} and {self.nonce!r} was uploaded",
                 remedy="upload again; if it stays, the port belongs to another board",
                 evidence=tail,
+            )
+        if self.damage:
+            first = self.damage[0]
+            return StreamCorruption(
+                f"the stream of {name!r} is corrupt: {len(self.damage)} records arrived damaged and"
+                f" none whole within {timeout_s:g} s, the first of them {first.kind}",
+                remedy="see that only one program uses the port, and run again",
+                evidence=(f"damaged: {printable(first.data)}", *tail),
             )
         kept = self.session.bytes_since_boot
         said = f"it sent {kept} bytes of other output" if kept else "it sent nothing"

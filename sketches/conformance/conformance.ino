@@ -228,7 +228,7 @@ static void instructions() {
 }
 
 static void memory() {
-  const size_t size = 512 * 1024;
+  const size_t size = 16 * 1024;
   uint8_t* block = static_cast<uint8_t*>(malloc(size));
   check("heap", block != nullptr);
   memset(block, 1, size);

@@ -11,10 +11,11 @@ void setup() {
 }
 
 void loop() {
-  const int next = Serial.read();
-  if (next < 0) {
+  // On a Uno Q only available() fetches what was typed; read() takes what is there.
+  if (Serial.available() == 0) {
     return;
   }
+  const int next = Serial.read();
   if (next == '\r') {
     return;
   }

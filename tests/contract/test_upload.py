@@ -16,7 +16,8 @@ from harness.arduino.port import Port
 from harness.arduino.upload import Running, upload
 from harness.boards.board import find_board
 from harness.clock import Deadline, monotonic_s
-from harness.desk import Desk, Station
+from harness.desk.desk import Desk
+from harness.desk.virtual_station import VirtualStation
 from harness.emulator.client import PluggedBoard
 from harness.errors import DeviceError, ToolError
 from harness.serial.session import Session
@@ -27,7 +28,7 @@ HANG = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(
 PREPARED = """
 import hashlib, os, pathlib, sys, time
 world = pathlib.Path({world!r})
-(world / "pid").write_text(str(os.getpid()))
+(world / "pid").write_text(str(os.getppid()))
 sha = hashlib.sha256((pathlib.Path(sys.argv[-1]) / "echo.ino.elf").read_bytes()).hexdigest()
 def flash(digest):
     boots = int((world / "board").read_text().split()[0])
@@ -62,6 +63,11 @@ class World:
     def running(self) -> Running:
         boots, digest = (self.folder / "board").read_text().split()
         return Running(int(boots), digest)
+
+    def tool_has_begun(self) -> bool:
+        """Whether it has written its number, all of it."""
+        pid = self.folder / "pid"
+        return pid.exists() and pid.read_text().strip() != ""
 
     def tool_lives(self) -> bool:
         return process.alive(int((self.folder / "pid").read_text()))
@@ -167,7 +173,7 @@ def test_nothing_is_left_when_the_board_goes_away(world: World) -> None:
     def running() -> Running:
         for each in looks:
             return each
-        while not (world.folder / "pid").exists():
+        while not world.tool_has_begun():
             pass
         raise DeviceError("the board is gone", remedy="plug it in")
 
@@ -218,18 +224,24 @@ class FakeSession:
     def skip_to(self, offset: int) -> None:
         pass
 
+    def mark(self, kind: str, **facts: object) -> None:
+        assert kind in ("call", "reset")
+        assert facts
+
     def close(self) -> None:
         self.closed = True
 
 
-def station(world: World) -> tuple[Station, FakeBoard, FakeSession]:
+def station(world: World) -> tuple[VirtualStation, FakeBoard, FakeSession]:
     board, session = FakeBoard(world), FakeSession()
-    made = Station(
+    made = VirtualStation(
         world.board,
         Port("/p", "0x1209", "0x0033", "HILM330001", "p"),
         cast(Session, session),
-        cast(PluggedBoard, board),
+        lambda _: None,
+        plugged=cast(PluggedBoard, board),
         own=True,
+        sent_before_bytes=0,
     )
     return made, board, session
 

@@ -9,6 +9,8 @@ import pytest
 
 from harness.arduino.build import Firmware
 from harness.arduino.sketch import read_sketch
+from harness.boards.board import Lane
+from harness.errors import CapabilityMissing
 from harness.paths import sketches_dir
 from harness.pipeline import Bench
 from harness.report.run_record import Measurement
@@ -39,6 +41,18 @@ def test_echo(dut: Session, firmware: Firmware, measurement: Measurement) -> Non
     measurement.output = "3 lines came back"
 
 
+@pytest.fixture
+def own_core(bench: Bench) -> None:
+    """A board that runs the bench's own Arduino core: nothing has been done to it yet."""
+    if bench.board.lane is Lane.HARDWARE and not bench.request.virtual:
+        raise CapabilityMissing(
+            f"board {bench.board.name!r} runs Arduino's own core, and these values are those of the"
+            " bench's",
+            remedy="nothing to do: what its core prints is shown by the examples",
+        )
+
+
+@pytest.mark.usefixtures("own_core")
 @pytest.mark.parametrize("own_sketch", ["conformance"], indirect=True)
 def test_the_core_prints_and_parses_as_arduino_does(
     dut: Session, firmware: Firmware, measurement: Measurement

@@ -54,7 +54,7 @@ def test_an_error_becomes_problem_evidence_and_remedy() -> None:
 def test_an_emulated_lane_needs_a_checkout_only_when_one_is_configured() -> None:
     boards = load_boards()
     without = {need.name: need for need in needed(boards, Config())}
-    assert Lane.EMULATED not in without["ExecuTorch checkout"].lanes
+    assert "ExecuTorch checkout" not in without
     assert not without["ExecuTorch checkout (adds the real library)"].required
     named = Config(executorch=Path("/nowhere"), executorch_source="--executorch")
     with_one = {need.name: need for need in needed(boards, named)}
@@ -231,7 +231,17 @@ def test_a_board_core_is_looked_for_in_the_benchs_own_data(
     monkeypatch.setenv("HIL_CACHE", str(tmp_path))
     with pytest.raises(CapabilityMissing, match="'arduino:zephyr' is not installed"):
         doctor_machine.board_core("arduino:zephyr")
-    (tmp_path / "arduino/abc/data/packages/arduino/hardware/zephyr/0.90.0").mkdir(parents=True)
+    home = tmp_path / "arduino/cores/arduino-zephyr-0.90.0"
+    platform = home / "data/packages/arduino/hardware/zephyr/0.90.0"
+    platform.mkdir(parents=True)
+    (platform / "boards.txt").touch()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CapabilityMissing, match="came without adb") as caught:
+        doctor_machine.board_core("arduino:zephyr")
+    assert "name it in the configuration" in caught.value.remedy
+    adb = home / "data/packages/arduino/tools/adb/32.0.0/adb"
+    adb.parent.mkdir(parents=True)
+    adb.touch()
     assert doctor_machine.board_core("arduino:zephyr") == "0.90.0"
 
 
