@@ -1,4 +1,7 @@
-"""One test's evidence in the run's folder: ``cases/<its id>/serial.log`` and ``diagnosis.json``.
+"""One test's evidence in the run's folder, ``cases/<its id>/``.
+
+``case.json`` has what the test was given and its verdict, ``serial.log`` what the board said, and
+``diagnosis.json`` why a test did not pass.
 
 The raw bytes of the whole run are in ``serial/``; these are the lines of one test, made safe to
 show, so that a failure can be read without searching.
@@ -11,6 +14,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.report.case_log import CaseLog
 from harness.report.verdict import Verdict
 from harness.storage.atomic_file import write_atomically
 from harness.storage.digest import text_digest
@@ -22,6 +26,11 @@ def safe_name(nodeid: str) -> str:
     """A folder's name for a test id: readable, of plain characters, and one for each id."""
     plain = re.sub(r"[^\w.=-]+", "_", nodeid, flags=re.ASCII).strip("_.")
     return f"{plain[-LONGEST_NAME:]}-{text_digest(nodeid)[:6]}"
+
+
+def write_log(run_folder: Path, log: CaseLog, verdict: Verdict | None) -> None:
+    """Write the test's ``case.json``; raises :class:`OSError`."""
+    log.write(run_folder / "cases" / safe_name(log.nodeid), verdict)
 
 
 def write_case(

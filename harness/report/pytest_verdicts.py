@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from harness.desk import Desk
+from harness.clock import wall_iso
+from harness.desk.desk import Desk
 from harness.errors import HilError
 from harness.report import allure_results
 from harness.report import text as report
-from harness.report.case_folder import write_case
-from harness.report.run_record import Case, RunRecord, release
+from harness.report.case_folder import write_case, write_log
+from harness.report.case_log import CaseLog
+from harness.report.run_record import BEGUN, Case, RunRecord, release
 from harness.report.verdict import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
@@ -31,6 +33,9 @@ from harness.report.verdict import (
 
 VERDICT = "hil_verdict"
 """Name of the property with the verdict, in JUnit's results as well."""
+
+RETRY = "hil_retry"
+"""Name of the property with one thing that was done again because of a fault."""
 
 TIMED_OUT = "from pytest-timeout"
 
@@ -73,13 +78,29 @@ class VerdictHooks:
         self._desk = desk
         self._current: _Current | None = None
         self._session: pytest.Session | None = None
+        self._told_retries = self._told_remarks = 0
+
+    def pytest_sessionstart(self) -> None:
+        """Say on disk what runs here, before anything is done for it."""
+        try:
+            self._record.begin()
+        except OSError as error:
+            self._record.warn(f"{BEGUN} could not be written: {error.strerror}")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Remember where in the transcript this case begins."""
         station = self._desk.current
-        since_s = station.session.transcript.elapsed_s if station is not None else 0.0
+        log = CaseLog(item.nodeid, subject_of(item))
+        since_s = 0.0
+        if station is not None:
+            since_s = station.session.transcript.elapsed_s
+            log.from_entry = station.session.transcript.entries
+            log.running = station.running.key if station.running is not None else None
+            station.session.mark("case", nodeid=item.nodeid)
         self._current = _Current(item.nodeid, since_s)
+        self._record.current = self._record.logs[item.nodeid] = log
+        self._write(item.nodeid, lambda: write_log(self._record.folder, log, None))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -87,12 +108,25 @@ class VerdictHooks:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Give the case its verdict and show its diagnosis instead of a traceback."""
         made = yield
+        self._note_what_was_odd(item, made)
         verdict = self._verdict(made, call)
         if verdict is not None:
             self._settle(item, made, call, verdict)
         if made.when == "teardown":
             self._close_case()
         return made
+
+    def _note_what_was_odd(self, item: pytest.Item, made: pytest.TestReport) -> None:
+        """Count the board's retries and remarks since the last look to the test that ran."""
+        station = self._desk.current
+        if station is None:
+            return
+        retries = station.retries[self._told_retries :]
+        remarks = station.remarks[self._told_remarks :]
+        self._told_retries, self._told_remarks = len(station.retries), len(station.remarks)
+        self._record.odd(item.nodeid, retries, remarks)
+        for properties in (item.user_properties, made.user_properties):
+            properties += [(RETRY, each) for each in retries]
 
     def _settle(
         self,
@@ -181,17 +215,29 @@ class VerdictHooks:
     def _close_case(self) -> None:
         """Write the evidence of the current test into its folder."""
         current, said = self._current, self._said()
+        log, self._record.current = self._record.current, None
         self._current = None
-        if current is None:
+        if current is None or log is None:
             return
-        try:
-            write_case(self._record.folder, current.nodeid, said=said, verdict=current.verdict)
-        except OSError as error:
-            self._warn(f"the evidence of {current.nodeid} could not be kept: {error.strerror}")
+        station = self._desk.current
+        if station is not None:
+            station.session.mark("case_end", nodeid=current.nodeid)
+            log.to_entry = station.session.transcript.entries
+            log.serial_number = station.port.serial_number
+        log.ended = wall_iso()
+        folder = self._record.folder
 
-    def _warn(self, line: str) -> None:
-        if line not in self._record.warnings:
-            self._record.warnings.append(line)
+        def write() -> None:
+            write_case(folder, current.nodeid, said=said, verdict=current.verdict)
+            write_log(folder, log, self._record.verdict_of(current.nodeid))
+
+        self._write(current.nodeid, write)
+
+    def _write(self, nodeid: str, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            self._record.warn(f"the evidence of {nodeid} could not be kept: {error.strerror}")
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """A fault is neither a failure nor a pytest error, and is counted apart."""
@@ -199,6 +245,9 @@ class VerdictHooks:
         verdict = dict(getattr(report, "user_properties", ())).get(VERDICT)
         if report.failed and verdict == Kind.FAULT.value:
             return "fault", "!", "FAULT"
+        retried = any(name == RETRY for name, _ in getattr(report, "user_properties", ()))
+        if retried and report.passed and report.when == "call" and verdict == Kind.PASSED.value:
+            return "passed after a retry", "R", "PASSED AFTER A RETRY"
         return None
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
@@ -213,7 +262,7 @@ class VerdictHooks:
         error = excinfo.value
         if not isinstance(error, OSError) or error.errno not in _DISK:
             return None
-        self._warn(f"the run was cut off: its evidence cannot be written: {error.strerror}")
+        self._record.warn(f"the run was cut off: its evidence cannot be written: {error.strerror}")
         return True
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -230,13 +279,13 @@ class VerdictHooks:
             if error.errno not in _DISK:
                 raise
             broken = True
-            self._warn(f"the run's results cannot be written: {error.strerror}")
+            self._record.warn(f"the run's results cannot be written: {error.strerror}")
         finally:
             try:
                 self._desk.close()
             except HilError as error:
                 broken = True
-                self._warn(f"the board could not be given back: {error.message}")
+                self._record.warn(f"the board could not be given back: {error.message}")
         code = self._exit_code(session.exitstatus)
         session.exitstatus = EXIT_FAULT if broken and code == EXIT_PASSED else code
         return result
@@ -279,6 +328,8 @@ class VerdictHooks:
         ]
         for line in report.skipped_text(skipped):
             shown.write_line(line)
+        if self._record.stand_in is not None:
+            shown.write_line(self._record.stand_in)
         for warning in self._record.warnings:
             shown.write_line(f"warning: {report.printable(warning, limit=1000)}")
         if self._record.measurements and not self._config.getoption("--hil-brief"):

@@ -12,7 +12,7 @@ from harness.report.verdict import Diagnosis
 
 NOT_MEASURED = "not measured on this lane"
 COLOURS = {"passed": "green", "failed": "red", "fault": "magenta", "skipped": "yellow"}
-EVIDENCE_LINES = 14
+EVIDENCE_LINES = 20
 _MEASURED = ("output", "flash_bytes", "ram_bytes", "arena_bytes", "instructions")
 
 
@@ -53,7 +53,7 @@ def table(runs: Iterable[Mapping[str, object]], *, width: int = 118, colour: boo
             shade = COLOURS.get(verdict, "white")
             counted = each.get("instructions")
             grid.add_row(
-                str(run.get("board")),
+                escape(_board(run)),
                 escape(printable(str(each.get("subject")))),
                 f"[{shade}]{verdict}[/]",
                 escape(printable(str(each.get("output") or "-"), limit=60)),
@@ -67,6 +67,14 @@ def table(runs: Iterable[Mapping[str, object]], *, width: int = 118, colour: boo
     stream = io.StringIO()
     Console(file=stream, width=width, force_terminal=colour, no_color=not colour).print(grid)
     return stream.getvalue().rstrip("\n")
+
+
+def _board(run: Mapping[str, object]) -> str:
+    """The board's name; with the core's version where that is a choice, and a stand-in named."""
+    if run.get("lane") != "hardware":
+        return str(run.get("board"))
+    stand_in = " stand-in" if run.get("stand_in") else ""
+    return f"{run.get('board')} {run.get('core_version')}{stand_in}"
 
 
 def skipped_text(skipped: Iterable[Diagnosis]) -> list[str]:
