@@ -15,6 +15,7 @@ import pytest
 
 from harness.arduino.port import choose_port, list_ports
 from harness.arduino.sketch import Sketch, read_sketch
+from harness.desk.virtual_station import VirtualStation
 from harness.errors import in_stage
 from harness.model.header import header_text
 from harness.paths import sketches_dir
@@ -99,9 +100,9 @@ def test_fault_earlier_firmware(bench: Bench) -> None:
 def test_fault_qemu_dies(bench: Bench) -> None:
     dut = bench.boot(bench.firmware(read_sketch(sketches_dir() / "echo"), with_library=False))
     dut.expect("echo ready", timeout_s=20)
-    plugged = bench.station().plugged
-    assert plugged is not None
-    chip = plugged.status().pid_of_chip
+    station = bench.station()
+    assert isinstance(station, VirtualStation)
+    chip = station.plugged.status().pid_of_chip
     assert chip is not None
     os.kill(chip, signal.SIGKILL)
     dut.expect("anything more", timeout_s=120)

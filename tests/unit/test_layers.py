@@ -14,26 +14,32 @@ import pytest
 HARNESS = Path(__file__).resolve().parents[2] / "harness"
 
 LAYERS: Sequence[tuple[str, ...]] = (
-    ("errors", "clock"),
+    ("errors", "clock", "guard"),
     ("paths", "process", "heartbeat"),
     ("storage",),
     ("boards",),
     ("machine",),
     ("serial",),
+    ("autopsy",),
     ("emulator",),
+    ("backdoor",),
     ("library",),
     ("model",),
     ("preflight",),
     ("arduino",),
+    ("bench",),
     ("runner",),
     ("desk",),
     ("report",),
     ("machine.probes", "machine.doctor"),
     ("pipeline",),
+    ("firmware_ahead", "arena"),
     ("pytest_bench",),
     ("pytest_plugin",),
+    ("evidence",),
     ("machine.command", "boards.command", "emulator.command", "preflight.command"),
-    ("arduino.command", "suite_command"),
+    ("bench.command", "arena.command", "evidence.command", "autopsy.command"),
+    ("arduino.command", "arduino.core_command", "suite_command"),
     ("cli",),
 )
 """Bottom to top.  What a package has for people stands above it: its command, the doctor."""
@@ -49,7 +55,7 @@ ONLY_IN: Mapping[str, tuple[str, ...]] = {
     # What a run is shown with is loaded by nobody who shows nothing.
     "allure": ("report.allure_results",),
     "allure_commons": ("report.allure_results",),
-    "rich": ("report.text",),
+    "rich": ("report.text", "arena.text"),
     # Who has this package installed pays for the plugin in every pytest run.
     "pytest": (
         "pytest_plugin",
@@ -57,6 +63,7 @@ ONLY_IN: Mapping[str, tuple[str, ...]] = {
         "report.pytest_verdicts",
         "report.allure_results",
         "suite_command",
+        "evidence.replay_run",
     ),
 }
 """Modules and packages that may import each of these; nobody else may."""
