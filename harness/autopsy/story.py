@@ -43,8 +43,7 @@ def story(seen: Autopsy, symbols: Symbols = NO_SYMBOLS) -> tuple[str, ...]:
         lines.append(CLEARED)
     if (end := _parked(seen, symbols)) is not None:
         lines.append(f"the core has given up: {end}")
-    if seen.masks:
-        lines.append(f"interrupts are masked ({', '.join(seen.masks)}), as where a core is parked")
+    lines += _mask_line(seen)
     callers = list(_callers(seen, symbols))
     if callers:
         # Words of the stack that look so: calls that have returned long ago leave them as well.
@@ -71,8 +70,16 @@ def crash_of(seen: Autopsy, symbols: Symbols = NO_SYMBOLS) -> Crash | None:
     where = f" at pc {seen.pc:#010x}, lr {seen.lr:#010x}"
     address = f", address {seen.fault_address:#010x}" if seen.fault_address is not None else ""
     place = _placed(seen, symbols)
-    named, *evidence = demangled((place, *_registers(seen), *_call_line(seen, symbols)))
+    named, *evidence = demangled(
+        (place, *_mask_line(seen), *_registers(seen), *_call_line(seen, symbols))
+    )
     return Crash(f"{why}{where}{address}{named}", tuple(evidence))
+
+
+def _mask_line(seen: Autopsy) -> tuple[str, ...]:
+    if not seen.masks:
+        return ()
+    return (f"interrupts are masked ({', '.join(seen.masks)}), as where a core is parked",)
 
 
 def _call_line(seen: Autopsy, symbols: Symbols) -> tuple[str, ...]:

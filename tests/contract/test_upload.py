@@ -126,6 +126,24 @@ def test_a_call_that_fails_early_is_reported_at_once(world: World) -> None:
     assert caught.value.evidence == ("no such port",)
 
 
+def test_the_reason_is_the_tools_last_error_not_that_a_program_failed(world: World) -> None:
+    lines = [
+        "Error: timed out",
+        "Error: flash write failed",
+        "Error: running OpenOCD: exit status 1",
+    ]
+    said = "; ".join(f"print({each!r}, file=sys.stderr)" for each in (*lines, "exit status 1"))
+    with pytest.raises(ToolError, match=r"exit code 1: Error: flash write failed$") as caught:
+        upload(
+            world.cli(f"{said}; sys.exit(1)\n"),
+            world.board,
+            world.firmware,
+            address="/p",
+            running=world.running,
+        )
+    assert caught.value.evidence == (*lines, "exit status 1")
+
+
 def test_success_without_flashing_is_not_believed(world: World) -> None:
     with pytest.raises(DeviceError, match="runs another firmware than 'echo'"):
         upload(world.cli(""), world.board, world.firmware, address="/p", running=world.running)

@@ -58,6 +58,12 @@ def test_what_is_not_a_json_object_is_a_fault(text: str) -> None:
         read_json(text, command="compile")
 
 
+def test_what_an_upload_tool_said_is_told_in_lines() -> None:
+    said = '{"output": {"stdout": "Info\\nError: no target\\n", "stderr": "E2"}, "error": "E1"}'
+    done = Completed(("x",), 1, "", said, 0.1)
+    assert failure_text(done).split("\n") == ["", "Info", "Error: no target", "", "E2", "E1"]
+
+
 def test_failure_text_is_found_on_either_stream() -> None:
     done = Completed(
         ("x",), 1, '{"compiler_err": "\\u001b[31mA", "error": "B"}', '{"error": "C"}', 0.1

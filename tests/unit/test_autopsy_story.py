@@ -125,6 +125,7 @@ def test_a_fatal_assertion_is_a_crash_where_symbols_show_it() -> None:
         "it has given up, et_pal_abort is where a fatal assertion of the runtime ends"
         " at pc 0x10000002, lr 0x10000015, in et_pal_abort+0x2, called from check+0x2"
     )
+    assert crash.evidence[0].startswith("interrupts are masked (PRIMASK=0x1)")
     assert crash_of(PARKED) is None
 
 

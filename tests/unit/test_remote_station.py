@@ -13,8 +13,9 @@ import pytest
 from harness.arduino.build import Firmware
 from harness.arduino.cli import ArduinoCli
 from harness.arduino.footprint import Footprint
-from harness.arduino.port import Port
-from harness.backdoor.back_door import BackDoor
+from harness.arduino.port import BoardAbsent, Port
+from harness.backdoor import adb_errors
+from harness.backdoor.back_door import BackDoor, LinuxState
 from harness.backdoor.openocd import OpenOcdFailed
 from harness.boards.board import find_board
 from harness.desk import remote_station
@@ -24,6 +25,7 @@ from harness.serial.session import Session
 
 PORT = Port("/dev/ttyACM0", "0x2341", "0x0078", "SN1", "p")
 OLD, NEW = "0" * 16, "f" * 16
+END, LAST = 0x7F0, b"the end of it"
 
 
 def firmware(nonce: str = NEW, address: int | None = 0x400) -> Firmware:
@@ -52,21 +54,44 @@ class World:
     broken: list[Exception] = field(default_factory=list)
     """Raised by the next uploads, one each, before anything is written."""
 
+    upload_ends_port: bool = False
+    """The port goes away with the next upload."""
+
     lies: bool = False
     read_fails: int = 0
     ended: bool = False
     given_back: bool = False
     marks: list[str] = field(default_factory=list)
+    away: list[Exception] = field(default_factory=list)
+    """Raised by the next looks at the Linux side, one each."""
+
+    routers: list[str] = field(default_factory=lambda: ["active"])
+    """systemd's word for the router at each look; the last one stays."""
+
+    booting: bool = True
+    last: bytes = LAST
+    """What stands at the end of the image in flash."""
 
     # The back door.
     def check(self) -> None:
         self.log.append("check")
+        if self.away:
+            raise self.away.pop(0)
+
+    def router(self) -> str:
+        return self.routers.pop(0) if len(self.routers) > 1 else self.routers[0]
+
+    def linux_state(self) -> LinuxState:
+        system = "starting" if self.booting else "running"
+        return LinuxState(1.0, system, self.routers[0] == "active", self.routers[0])
 
     def read_memory(self, address: int, nbytes: int) -> bytes:
         self.log.append(f"read {address:#x} {nbytes}")
         if self.read_fails:
             self.read_fails -= 1
             raise OpenOcdFailed("cannot be read", remedy="none")
+        if address == END:
+            return self.last
         return self.nonce.encode()[:nbytes]
 
     def read_and_reset(self, address: int, nbytes: int) -> bytes:
@@ -91,6 +116,7 @@ class World:
     # The upload tool.
     def upload(self, wanted: Firmware, properties: dict[str, str]) -> None:
         self.log.append(f"upload {properties[SERIAL_NUMBER]}")
+        self.ended = self.ended or self.upload_ends_port
         error = self.broken.pop(0) if self.broken else None
         if not self.lies and not (isinstance(error, ToolError) and "early" in error.message):
             self.nonce = wanted.nonce
@@ -111,6 +137,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         return made
 
     monkeypatch.setattr(remote_station, "upload", upload)
+    monkeypatch.setattr(remote_station, "last_bytes", lambda path, nbytes: (END, LAST))  # noqa: ARG005
+    monkeypatch.setattr(remote_station, "LOOK_S", 0.001)
     return made
 
 
@@ -177,8 +205,23 @@ def test_a_failure_that_was_none_is_remarked_and_passes(world: World) -> None:
     made = station(world)
     made.flash(CLI, firmware())
     (remark,) = made.remarks
-    assert remark == "verify failed in bank; but the board runs the new firmware"
+    assert remark == "verify failed in bank; but the board has the new firmware, to its end"
     assert made.retries == []
+
+
+def test_a_firmware_that_lacks_its_end_is_not_believed_whatever_its_nonce(world: World) -> None:
+    world.broken = [ToolError("cut off", remedy="none"), ToolError("cut off again", remedy="none")]
+    world.last = b"\xff" * len(LAST)
+    made = station(world)
+    with pytest.raises(ToolError, match=r"^cut off$"):
+        made.flash(CLI, firmware())
+    assert world.nonce == NEW
+    assert world.log.count("upload SN1") == 2
+    world.log.clear()
+    # Nor by what comes after it, although nobody says any more that it is cut off.
+    world.last = LAST
+    made.flash(CLI, firmware())
+    assert "upload SN1" in world.log
 
 
 def test_a_success_that_was_none_is_tried_again_and_then_a_fault(world: World) -> None:
@@ -200,8 +243,9 @@ def test_a_fault_that_goes_away_is_counted(world: World) -> None:
     made = station(world)
     made.flash(CLI, firmware())
     assert made.running is not None
-    assert made.retries[0] == "flashing 'echo': early: adb hung up"
-    assert made.retries[-1] == "uploading again: the board came back"
+    (retry,) = made.retries
+    assert retry.startswith("flashing 'echo': early: adb hung up; reset through the board's")
+    assert retry.endswith("; uploading again: the board came back")
 
 
 def test_power_is_the_last_resort(world: World) -> None:
@@ -215,7 +259,76 @@ def test_power_is_the_last_resort(world: World) -> None:
     made = station(world, power=switch)
     made.flash(CLI, firmware())
     assert switched == [True]
-    assert made.retries[-1] == "switching its power: the board came back"
+    (retry,) = made.retries
+    assert retry.endswith("; switching its power: the board came back")
+
+
+def test_a_board_whose_power_was_switched_is_waited_for_and_written(world: World) -> None:
+    world.broken = [ToolError("early: it hangs", remedy="none") for _ in range(2)]
+
+    def switch() -> None:
+        world.away = [
+            adb_errors.no_device("SN1"), adb_errors.not_found("SN1", ()), adb_errors.offline("SN1")
+        ]  # fmt: skip
+        world.routers = ["inactive", "active"]
+
+    made = station(world, power=switch)
+    made.flash(CLI, firmware())
+    assert world.nonce == NEW
+    assert world.away == []
+    assert world.log.count("upload SN1") == 3
+    assert made.remarks[0].startswith("the Linux side of board 'SN1' was still booting: waited ")
+
+
+def test_a_board_that_is_gone_is_not_waited_for_twice(world: World) -> None:
+    looks: list[bool] = []
+
+    def find() -> Port:
+        looks.append(True)
+        raise BoardAbsent("board 'SN1' vanished", remedy="none")
+
+    world.broken = [ToolError("early: gone", remedy="none")]
+    made = station(world, find=find)
+    world.upload_ends_port = True
+    with pytest.raises(BoardAbsent, match="vanished"):
+        made.flash(CLI, firmware())
+    assert looks == [True]
+    assert made.retries == []
+
+
+def test_a_linux_side_that_boots_is_waited_for(world: World) -> None:
+    world.away = [adb_errors.offline("SN1")]
+    world.routers = ["inactive", "inactive", "activating", "active"]
+    made = station(world)
+    made.flash(CLI, firmware())
+    (remark,) = made.remarks
+    assert remark.startswith("the Linux side of board 'SN1' was still booting: waited ")
+    assert made.running is not None
+
+
+def test_a_router_that_never_runs_is_remarked_and_not_waited_for(world: World) -> None:
+    world.routers, world.booting = ["failed"], False
+    made = station(world)
+    made.flash(CLI, firmware())
+    (remark,) = made.remarks
+    assert remark.startswith("the router on the Linux side of board 'SN1' is 'failed'")
+
+
+def test_a_linux_side_that_does_not_come_up_is_a_fault(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_station, "BOOT_S", 0.05)
+    world.away = [adb_errors.offline("SN1") for _ in range(1000)]
+    with pytest.raises(adb_errors.AdbOffline):
+        station(world).flash(CLI, firmware())
+    assert 0 < len(world.away) < 1000
+
+
+def test_what_adb_refuses_is_said_at_once(world: World) -> None:
+    world.away = [adb_errors.unauthorized("SN1")]
+    with pytest.raises(adb_errors.AdbUnauthorized):
+        station(world).flash(CLI, firmware())
+    assert world.log == ["check"]
 
 
 def test_a_chip_that_cannot_be_read_is_written(world: World) -> None:

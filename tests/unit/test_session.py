@@ -141,6 +141,10 @@ def test_a_banner_that_comes_again_and_again_is_said(dut: Session, stream: Scrip
     assert "reset in a loop" in caught.value.cause
 
 
+def test_what_a_reset_cut_off_before_the_banner_hides_no_loop() -> None:
+    assert repeated_banner(b"ding\r\n" + b"boot v1\r\nloading\r\n" * 3) == ("boot v1", 3)
+
+
 @pytest.mark.parametrize("said", [b"", b"tick\n" * 9, b"a\nb\na\nb\n", b"boot\nx\ny\n"])
 def test_a_sketch_that_counts_does_not_reset(said: bytes) -> None:
     assert repeated_banner(said) is None
