@@ -19,6 +19,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,24 @@ DISK_FULL = 74
 """Exit code when there was no room for an answer, nor for an account of it."""
 
 
+AUTOGROUP = Path("/proc/self/autogroup")
+
+
+def be_as_nice_as_the_starter() -> None:
+    """Take the nice value that was inherited for the whole session as well.
+
+    Linux shares the processor between sessions first (``sched_autogroup``), and this process has
+    one of its own: its nice value alone would count for nothing.
+    """
+    with suppress(OSError):
+        if (nice := os.nice(0)) > 0 and AUTOGROUP.exists():
+            AUTOGROUP.write_text(str(nice), encoding="ascii")
+
+
 def main() -> int:
     """Serve one request: 0 when every folder holds its answer, else :data:`DISK_FULL` or 2."""
     parent = os.getppid()
+    be_as_nice_as_the_starter()
     try:
         request = json.load(sys.stdin)
         checkout = Path(request["checkout"]) if request["checkout"] else None

@@ -94,3 +94,19 @@ def test_the_child_stops_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> N
     exporting(monkeypatch, lambda progress: progress("add: lowering"))
     with pytest.raises(SystemExit):
         ahead.main(REQUEST)
+
+
+def test_a_worker_that_was_started_nice_is_nice_with_its_whole_session() -> None:
+    """Linux shares the processor between sessions first; a nice value alone counts for nothing."""
+    code = (
+        "import os, sys\n"
+        "from harness.model import worker\n"
+        "os.nice(int(sys.argv[1]))\n"
+        "worker.be_as_nice_as_the_starter()\n"
+        "print(worker.AUTOGROUP.read_text() if worker.AUTOGROUP.exists() else 'nice 0')\n"
+    )
+    for nice in (0, ahead.POLITE):
+        done = process.run((sys.executable, "-c", code, str(nice)), timeout_s=30)
+        assert done.ok, done.stderr
+        shared = Path("/proc/self/autogroup").exists()
+        assert done.stdout.split()[-1] == str(nice if shared else 0)
