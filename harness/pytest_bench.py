@@ -24,7 +24,7 @@ from harness.library.provenance import to_json
 from harness.library.resolve import Library, exporter_mismatch
 from harness.machine.config import load_config
 from harness.pipeline import Bench, Request
-from harness.report import allure_results
+from harness.report import allure_results, junit_results
 from harness.report.pytest_verdicts import VerdictHooks
 from harness.report.run_record import RunRecord, claim, default_folder
 from harness.report.text import printable
@@ -45,6 +45,7 @@ def set_up(config: pytest.Config) -> tuple[RunRecord, Bench]:
         pytest.exit(_told(error), returncode=EXIT_FAULT)
     hooks = VerdictHooks(config, record, bench.desk)
     config.pluginmanager.register(hooks, "hil-verdicts")
+    config.pluginmanager.register(junit_results, junit_results.PLUGIN)
     return record, bench
 
 

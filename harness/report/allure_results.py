@@ -6,11 +6,13 @@ Allure calls a test broken unless an assertion failed; here *failed* is a device
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 import pytest
 
+from harness.report.text import printable
 from harness.report.verdict import Kind, Verdict
 
 _STATUS = {
@@ -38,6 +40,16 @@ def step_maker(config: pytest.Config) -> Callable[[str], AbstractContextManager[
         return context
 
     return step
+
+
+def describe_run(config: pytest.Config, facts: Mapping[str, str]) -> None:
+    """What the report's page shows of the whole run: Allure reads it beside its results."""
+    folder = config.getoption("allure_report_dir", None)
+    if not folder:
+        return
+    lines = (f"{key}={printable(value, limit=1000)}\n" for key, value in facts.items())
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    (Path(folder) / "environment.properties").write_text("".join(lines), encoding="utf-8")
 
 
 def tell(config: pytest.Config, verdict: Verdict, text: str, said: str = "") -> None:

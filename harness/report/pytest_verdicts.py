@@ -84,8 +84,15 @@ class VerdictHooks:
         """Say on disk what runs here, before anything is done for it."""
         try:
             self._record.begin()
+            allure_results.describe_run(self._config, self.about())
         except OSError as error:
             self._record.warn(f"{BEGUN} could not be written: {error.strerror}")
+
+    def about(self) -> dict[str, str]:
+        """What the run is of, for reports of other makes; a stand-in above all."""
+        record = self._record
+        about = {"board": record.board, "lane": record.lane, "core_version": record.core_version}
+        return about | ({"stand_in": record.stand_in} if record.stand_in is not None else {})
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

@@ -108,7 +108,10 @@ def test_the_uno_qs_stand_in_on_both_core_versions_without_a_checkout(
         assert kinds == {"passed", "skipped"}
         passed = {each["subject"] for each in record["cases"] if each["verdict"] == "passed"}
         assert passed == {"echo", "conformance"}
-        assert "a stand-in ran, not an Arduino Uno Q" in record["stand_in"]
+        said = "a stand-in ran, not an Arduino Uno Q"
+        assert said in record["stand_in"]
+        for report in ("junit.xml", "allure/environment.properties"):
+            assert said in (out / version / report).read_text(encoding="utf-8")
 
 
 @pytest.mark.timeout(RUN_TIMEOUT_S)

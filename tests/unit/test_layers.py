@@ -62,6 +62,7 @@ ONLY_IN: Mapping[str, tuple[str, ...]] = {
         "pytest_bench",
         "report.pytest_verdicts",
         "report.allure_results",
+        "report.junit_results",
         "suite_command",
         "evidence.replay_run",
     ),
