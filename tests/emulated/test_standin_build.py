@@ -96,7 +96,9 @@ def test_a_sketch_is_built_with_the_core_that_was_asked_for(unoq: Board, version
     assert Path(library.install_dir).resolve().name == "Arduino_RouterBridge"
     assert "--fqbn" in made.command
     assert unoq.fqbn in made.command
-    assert str(cli.config) in made.command
+    # A firmware may come from the cache, where another copy of the bench has put the same one.
+    config = Path(made.command[made.command.index("--config-file") + 1])
+    assert config.parts[-2:] == cli.config.parts[-2:] == (f"standin-{version}", "arduino-cli.yaml")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
