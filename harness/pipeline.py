@@ -216,7 +216,12 @@ class Bench:
             require_ok(result, what=what)
 
     def runner(self, artifact: ModelArtifact) -> Firmware:
-        """The runner sketch with this model in it."""
+        """The runner sketch with this model in it.
+
+        Raises :class:`CapabilityMissing` for a model of the bench's that this board has no RAM for.
+        """
+        # Before preflight, for which a program that does not fit is wrong: this one is only large.
+        runner_build.arena_bytes(artifact, self.board, self.request.core_version)
         self.check(artifact.pte.read_bytes(), what=f"model {artifact.name!r}", feeder="runner")
         library = self.library()
         return self._build(
