@@ -81,18 +81,17 @@ class Desk:
 
     def _virtual(self, wanted: Wanted) -> VirtualStation:
         plugged, own = self._plugged(wanted)
-        before = plugged.status().sent_bytes
-        try:
-            session = self._open(
-                _port_of(plugged), wanted.board, BoardWitness(plugged, self._symbols)
-            )
-        except BaseException:
+        port = _port_of(plugged)
+        with ExitStack() as owned:
             if own:
-                plugged.unplug()
-            raise
+                owned.callback(plugged.unplug)
+            before = plugged.status().sent_bytes
+            session = self._open(port, wanted.board, BoardWitness(plugged, self._symbols))
+            # From here on the station gives both back.
+            owned.pop_all()
         return VirtualStation(
             wanted.board,
-            _port_of(plugged),
+            port,
             session,
             self.progress,
             plugged=plugged,

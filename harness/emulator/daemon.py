@@ -3,7 +3,8 @@
 Started detached, it says on standard output, in one line of JSON, that the board is ready or why
 it is not, and then belongs to nobody's terminal.
 
-For a board of the hardware lane it is a stand-in: see :data:`CANNOT_SHOW`.
+For a board of the hardware lane it is a stand-in, not the board: it cannot show time on silicon,
+the router's real timing, Zephyr, USB enumeration or power.
 """
 
 from __future__ import annotations
@@ -29,12 +30,6 @@ from harness.emulator.owner import Owner
 from harness.emulator.pty import PtyPort
 from harness.errors import BenchError, HilError, UsageError
 from harness.machine.config import load_config
-
-CANNOT_SHOW = (
-    "a stand-in ran, not the board: it cannot show time on silicon, the router's real timing,"
-    " Zephyr, USB enumeration or power"
-)
-"""What every report of a run on a stand-in has to say."""
 
 
 def serve(

@@ -27,6 +27,14 @@ static void run(void) {
 }
 """
 
+VECTORS = r"""
+void fault(void) { for (;;) spin(); }
+__attribute__((section(".vectors"), used)) const void *vectors[16] = {
+  (void *)0x38080000u, reset, fault, fault, fault, fault, fault, fault,
+  fault, fault, fault, fault, fault, fault, fault, fault };
+"""
+"""Ends the text of a firmware that defines ``reset`` and ``spin``."""
+
 ARM = (
     r"""
 #define UART ((volatile unsigned *)0x40200000u)
@@ -42,11 +50,8 @@ __attribute__((noinline)) static void crash(void) {
     + COMMANDS
     + r"""
 void reset(void) { UART[4] = 16; UART[2] = 3; run(); }
-void fault(void) { for (;;) spin(); }
-__attribute__((section(".vectors"), used)) const void *vectors[16] = {
-  (void *)0x38080000u, reset, fault, fault, fault, fault, fault, fault,
-  fault, fault, fault, fault, fault, fault, fault, fault };
 """
+    + VECTORS
 )
 
 NATIVE = (
@@ -77,26 +82,33 @@ SECTIONS {
 
 def build_arm(folder: Path) -> Path:
     """The firmware for an505 in ``folder``; skips the test when there is no Arm compiler."""
-    compiler = shutil.which("arm-none-eabi-gcc")
-    if compiler is None:
-        pytest.skip("arm-none-eabi-gcc is not installed")
-    (folder / "bare.ld").write_text(LINKER)
-    flags = ["-mcpu=cortex-m33", "-mthumb", "-g", "-O1", "-ffreestanding", "-nostdlib"]
-    script = ["-nostartfiles", f"-T{folder / 'bare.ld'}"]
-    return _build([compiler, *flags, *script], ARM, folder / "bare.elf")
+    return compile_arm(ARM, folder / "bare.elf")
 
 
 def build_native(folder: Path) -> Path:
     """The native program in ``folder``; skips the test when there is no C compiler."""
-    compiler = shutil.which("cc")
+    return compile_native(NATIVE, folder / "native.elf")
+
+
+def compile_arm(text: str, output: Path) -> Path:
+    """A firmware for an505 from C; skips the test when there is no Arm compiler."""
+    script = output.with_suffix(".ld")
+    script.write_text(LINKER)
+    flags = ["-mcpu=cortex-m33", "-mthumb", "-g", "-O1", "-ffreestanding", "-nostdlib"]
+    return _compile("arm-none-eabi-gcc", [*flags, "-nostartfiles", f"-T{script}"], text, output)
+
+
+def compile_native(text: str, output: Path) -> Path:
+    """A program for this machine from C; skips the test when there is no C compiler."""
+    return _compile("cc", ["-O1"], text, output)
+
+
+def _compile(name: str, flags: list[str], text: str, output: Path) -> Path:
+    compiler = shutil.which(name)
     if compiler is None:
-        pytest.skip("cc is not installed")
-    return _build([compiler, "-O1"], NATIVE, folder / "native.elf")
-
-
-def _build(argv: list[str], text: str, output: Path) -> Path:
+        pytest.skip(f"{name} is not installed")
     source = output.with_suffix(".c")
     source.write_text(text)
-    done = process.run([*argv, str(source), "-o", str(output)], timeout_s=60)
+    done = process.run([compiler, *flags, str(source), "-o", str(output)], timeout_s=60)
     assert done.ok, done.stderr
     return output

@@ -6,14 +6,11 @@ It needs neither the Arduino core nor the bridge's library, so a failure here is
 
 from __future__ import annotations
 
-import shutil
 import struct
 from pathlib import Path
 
-import pytest
-
-from harness import process
 from harness.emulator.image import with_header
+from tests.emulated.bare_firmware import VECTORS, compile_arm, compile_native
 
 CALLS = r"""
 static const char text[] = "MCU starting RPC Bridge communication";
@@ -133,11 +130,8 @@ void reset(void) {
   *(volatile unsigned *)0xE000E104u = 1;
   run();
 }
-void fault(void) { for (;;) spin(); }
-__attribute__((section(".vectors"), used)) const void *vectors[16] = {
-  (void *)0x38080000u, reset, fault, fault, fault, fault, fault, fault,
-  fault, fault, fault, fault, fault, fault, fault, fault };
 """
+    + VECTORS
 )
 
 NATIVE = (
@@ -162,42 +156,15 @@ static void crash(void) { flush(); abort(); }
     + "int main(void) { run(); }\n"
 )
 
-LINKER = """
-ENTRY(reset)
-SECTIONS {
-  . = 0x10000000;
-  .text : { KEEP(*(.vectors)) *(.text*) *(.rodata*) }
-  . = 0x38000000;
-  .bss : { *(.data*) *(.bss*) }
-}
-"""
-
 
 def build_arm(folder: Path) -> Path:
     """The firmware for an505 in ``folder``; skips the test when there is no Arm compiler."""
-    compiler = shutil.which("arm-none-eabi-gcc")
-    if compiler is None:
-        pytest.skip("arm-none-eabi-gcc is not installed")
-    (folder / "rpc.ld").write_text(LINKER)
-    flags = ["-mcpu=cortex-m33", "-mthumb", "-g", "-O1", "-ffreestanding", "-nostdlib"]
-    script = ["-nostartfiles", f"-T{folder / 'rpc.ld'}"]
-    return _build([compiler, *flags, *script], ARM, folder / "rpc.elf")
+    return compile_arm(ARM, folder / "rpc.elf")
 
 
 def build_native(folder: Path) -> Path:
     """The native program in ``folder``; skips the test when there is no C compiler."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("cc is not installed")
-    return _build([compiler, "-O1"], NATIVE, folder / "rpc-native.elf")
-
-
-def _build(argv: list[str], text: str, output: Path) -> Path:
-    source = output.with_suffix(".c")
-    source.write_text(text)
-    done = process.run([*argv, str(source), "-o", str(output)], timeout_s=60)
-    assert done.ok, done.stderr
-    return output
+    return compile_native(NATIVE, folder / "rpc-native.elf")
 
 
 def raw_image(elf: Path) -> bytes:

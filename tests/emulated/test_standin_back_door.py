@@ -28,6 +28,7 @@ from harness.backdoor.witness import BackDoorWitness
 from harness.boards.board import find_board
 from harness.emulator.client import PluggedBoard, plug_in, plugged_boards
 from harness.errors import CapabilityMissing, ToolError
+from harness.serial.witness import Crash
 from tests.plugged import open_port
 
 SKETCH = """
@@ -122,15 +123,19 @@ def test_a_board_that_is_well_says_so(desk: OnDesk) -> None:
     desk.start()
 
 
+def crash_soon(witness: BackDoorWitness) -> Crash:
+    """The crash of a core that was just told to; it takes some looks until it is there."""
+    for _ in range(50):
+        if (crash := witness.crash()) is not None:
+            return crash
+    pytest.fail("no crash was seen in 50 looks")
+
+
 def test_a_hard_fault_is_named_with_function_and_line(desk: OnDesk) -> None:
     desk.start()
     desk.port.write(b"X")
     witness = BackDoorWitness(desk.door, lambda: desk.firmware.symbols)
-    crash = None
-    for _ in range(50):
-        if (crash := witness.crash()) is not None:
-            break
-    assert crash is not None
+    crash = crash_soon(witness)
     assert re.search(
         r"precise data bus error.* address 0xdead0000, in read_sensor \(silenced\.ino:2\),"
         r" called from loop \(silenced\.ino:\d+\)",
@@ -157,11 +162,7 @@ def test_a_failed_assertion_is_a_crash_although_nothing_faulted(desk: OnDesk) ->
     desk.start()
     desk.port.write(b"A")
     witness = BackDoorWitness(desk.door, lambda: desk.firmware.symbols)
-    crash = None
-    for _ in range(50):
-        if (crash := witness.crash()) is not None:
-            break
-    assert crash is not None
+    crash = crash_soon(witness)
     assert crash.why.startswith("it has given up, et_pal_abort is where a fatal assertion of the")
     assert "CFSR=0x00000000 HFSR=0x00000000" in crash.evidence
 
