@@ -20,6 +20,7 @@ from harness import process
 from harness.arduino.build import LIBRARY_NAME, Compiled, LinkLibrary, invoke, platform_key
 from harness.arduino.cli import ArduinoCli
 from harness.arduino.elf import image_shape
+from harness.arduino.pch import compile_properties
 from harness.arduino.sketch import read_sketch, stage
 from harness.boards.board import Board
 from harness.errors import ToolError
@@ -57,7 +58,7 @@ def link_library(
 
     def make(folder: Path) -> None:
         progress(f"compiling the library for {board.name}, once: about two minutes")
-        _precompile(folder, cli, board, library, key)
+        _precompile(folder, cli, board, library, key, depends_on)
 
     return _linked(cache.entry("precompiled", key, make), key, board)
 
@@ -91,10 +92,13 @@ def discovery_properties(board: Board, library: Path) -> dict[str, str]:
 
 
 def _recipe_key() -> str:
-    return text_digest(Path(__file__).read_text(encoding="utf-8"))
+    own = (Path(__file__).with_name(name) for name in ("precompiled.py", "pch.py", "pch_plan.py"))
+    return text_digest("".join(path.read_text(encoding="utf-8") for path in own))
 
 
-def _precompile(folder: Path, cli: ArduinoCli, board: Board, library: Library, key: str) -> None:
+def _precompile(
+    folder: Path, cli: ArduinoCli, board: Board, library: Library, key: str, depends_on: str
+) -> None:
     # One stable place for each board: an unchanged source then hits the compiler cache, which
     # another path of the library would miss.
     work = cache_dir() / "build" / board.name / "library"
@@ -110,7 +114,10 @@ def _precompile(folder: Path, cli: ArduinoCli, board: Board, library: Library, k
             build_path,
             LinkLibrary(source, key, precompiled=False),
             sketch=REFERENCE_SKETCH,
-            properties=discovery_properties(board, source),
+            properties={
+                **discovery_properties(board, source),
+                **compile_properties(board, source, work / "pch", depends_on),
+            },
         )
         reference = build_path / f"{REFERENCE_SKETCH}.ino.elf"
         archive = _archive_path(folder, board)

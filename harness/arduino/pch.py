@@ -1,0 +1,112 @@
+"""Precompiled headers for the library's sources, inside arduino-cli's own compile.
+
+:mod:`harness.arduino.pch_plan` says which source starts from which header.  Two build properties do
+the rest: a hook makes the headers before arduino-cli compiles the library, with the flags of its
+own recipe, and a wrapper puts ``-include`` into the compiler calls of the sources that have one.
+Where the compiler cannot make them (Clang knows no ``-fpch-deps``) everything compiles as ever.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.arduino.pch_plan import Sources, plan
+from harness.boards.board import Board
+from harness.storage.digest import file_digest, parts_digest
+
+_MAKE = """\
+#!/bin/sh
+# Makes the precompiled headers beside this script that are not there yet.  Arguments: the compiler
+# and its flags.  Without them the library compiles as well, only longer: never a failure.
+# Whole paths: an object's list of what it depends on names the header as it is named here.
+for header in "$(dirname "$0")"/*.h; do
+    [ -e "$header.gch" ] && continue
+    if "$@" -fpch-deps -x c++-header "$header" -o "$header.part" 2>"$header.log"; then
+        mv "$header.part" "$header.gch"
+    fi &
+done
+wait
+exit 0
+"""
+
+_COMPILE = """\
+#!/bin/sh
+# Arguments: a source, and the call that compiles it.
+source=$1
+shift
+header=
+case $source in
+{cases}
+esac
+[ -n "$header" ] && [ -e "$header.gch" ] || exec "$@"
+compiler=$1
+shift
+# -fpch-deps: an object depends on what is inside the header as well.
+exec "$compiler" -fpch-deps -include "$header" "$@"
+"""
+
+
+@dataclass(frozen=True)
+class _Planned:
+    header: Path
+    key: str
+    sources: tuple[Path, ...]
+
+
+def compile_properties(
+    board: Board, library: Path, folder: Path, depends_on: str
+) -> dict[str, str]:
+    """Build properties with which the library in ``library`` compiles from precompiled headers.
+
+    They lie in ``folder``, which is made to fit: a header made from other files, or with anything
+    else in ``depends_on``, is made anew, and one that still fits is kept, since every object made
+    from it would be compiled again.  Empty for a core of someone else's, and for a library in which
+    no header is worth it.
+    """
+    if not board.fqbn.startswith("hil:"):
+        return {}
+    root = library / "src"
+    sources = Sources(root)
+    planned = [
+        _Planned(header, _key(sources, header, depends_on), led)
+        for header, led in plan(sources).items()
+    ]
+    if not planned:
+        shutil.rmtree(folder, ignore_errors=True)
+        return {}
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {each.header: f"{each.header.stem}-{each.key[:16]}.h" for each in planned}
+    for path in folder.iterdir():
+        if not path.name.startswith(tuple(names.values())):
+            path.unlink()
+    for each in planned:
+        include = f"#include <{each.header.relative_to(root).as_posix()}>\n"
+        _write(folder / names[each.header], include)
+    cases = "\n".join(
+        f"{shlex.quote(str(source))}) header={shlex.quote(str(folder / names[each.header]))} ;;"
+        for each in planned
+        for source in each.sources
+    )
+    _write(folder / "make.sh", _MAKE)
+    _write(folder / "compile.sh", _COMPILE.format(cases=cases))
+    return {
+        "recipe.hooks.libraries.prebuild.1.pattern": f'sh "{folder / "make.sh"}"'
+        ' "{compiler.path}{compiler.cpp.cmd}" {compiler.cpp.flags} {compiler.cpp.extra_flags}'
+        f' "-I{{build.core.path}}" "-I{{build.variant.path}}" "-I{root}"',
+        "compiler.wrapper": f'sh "{folder / "compile.sh"}" "{{source_file}}"',
+    }
+
+
+def _key(sources: Sources, header: Path, depends_on: str) -> str:
+    # Of whole files, comments included: __LINE__ ends up in what the runtime logs.
+    inside = (each.relative_to(sources.root) for each in sources.reached(header))
+    digests = (f"{each} {file_digest(sources.root / each)}" for each in sorted(inside))
+    return parts_digest(depends_on, *digests)
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
