@@ -3,7 +3,8 @@
 :mod:`harness.arduino.pch_plan` says which source starts from which header.  Two build properties do
 the rest: a hook makes the headers before arduino-cli compiles the library, with the flags of its
 own recipe, and a wrapper puts ``-include`` into the compiler calls of the sources that have one.
-Where the compiler cannot make them (Clang knows no ``-fpch-deps``) everything compiles as ever.
+Where the compiler cannot make them (Clang knows no ``-fpch-deps``), or fails with one, a source
+compiles as ever, so that what is said of a mistake is what anybody's compile says.
 """
 
 from __future__ import annotations
@@ -41,11 +42,22 @@ header=
 case $source in
 {cases}
 esac
-[ -n "$header" ] && [ -e "$header.gch" ] || exec "$@"
-compiler=$1
-shift
-# -fpch-deps: an object depends on what is inside the header as well.
-exec "$compiler" -fpch-deps -include "$header" "$@"
+if [ -n "$header" ] && [ -e "$header.gch" ]; then
+    compiler=$1
+    shift
+    # -fpch-deps: an object depends on what is inside the header as well.
+    said=$header.$$
+    if "$compiler" -fpch-deps -include "$header" "$@" 2>"$said"; then
+        cat "$said" >&2
+        rm "$said"
+        exit 0
+    fi
+    rm "$said"
+    set -- "$compiler" "$@"
+fi
+# What the compiler says of a mistake is what it says without a precompiled header.  And GCC 12
+# crashes on arm_mve.h after one.
+exec "$@"
 """
 
 
@@ -79,8 +91,9 @@ def compile_properties(
         return {}
     folder.mkdir(parents=True, exist_ok=True)
     names = {each.header: f"{each.header.stem}-{each.key[:16]}.h" for each in planned}
+    kept = {*names.values(), *(f"{name}.gch" for name in names.values())}
     for path in folder.iterdir():
-        if not path.name.startswith(tuple(names.values())):
+        if path.name not in kept:
             path.unlink()
     for each in planned:
         include = f"#include <{each.header.relative_to(root).as_posix()}>\n"

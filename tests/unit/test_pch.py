@@ -21,6 +21,8 @@ COMPILER = """\
 echo "$0 $*" >>"{log}"
 while [ $# -gt 0 ]; do
     [ "$1" = -fpch-deps ] && [ -e "{log}.clang" ] && {{ echo "unknown argument" >&2; exit 1; }}
+    [ "$1" = -include ] && [ -e "{log}.crash" ] && {{ echo "internal error" >&2; exit 4; }}
+    [ "$1" = -include ] && echo "a warning" >&2
     [ "$1" = -o ] && echo made >"$2"
     shift
 done
@@ -119,6 +121,27 @@ def test_a_compiler_that_cannot_make_one_compiles_as_ever(
     assert compiled(tmp_path, compiler, source) == [f"{compiler} -Os {source} -o /dev/null"]
 
 
+def test_a_compiler_that_fails_with_one_is_called_without(
+    properties: Properties, library: Path, compiler: Path, tmp_path: Path
+) -> None:
+    """As GCC 12 does on arm_mve.h; and a mistake is said in the words of a plain compile."""
+    properties()
+    make(tmp_path, compiler)
+    (header,) = headers(tmp_path)
+    source = library / "src" / "op_0.cpp"
+    argv = ("sh", str(header.with_name("compile.sh")), str(source), str(compiler), "-Os", "a b")
+    assert process.run(argv, timeout_s=10).stderr == "a warning\n"
+    (tmp_path / "calls.crash").touch()
+    calls(tmp_path)
+    done = process.run(argv, timeout_s=10)
+    assert (done.ok, done.stderr) == (True, "")
+    assert calls(tmp_path) == [
+        f"{compiler} -fpch-deps -include {header} -Os a b",
+        f"{compiler} -Os a b",
+    ]
+    assert not list(header.parent.glob("*.h.[0-9]*"))
+
+
 def test_what_still_fits_is_kept(
     properties: Properties, library: Path, compiler: Path, tmp_path: Path
 ) -> None:
@@ -127,12 +150,14 @@ def test_what_still_fits_is_kept(
     (header,) = headers(tmp_path)
     os.utime(header, ns=(0, 0))
     calls(tmp_path)
+    header.with_name(f"{header.name}.123").write_text("of a compile that was killed")
     (library / "src" / "op_0.cpp").write_text("#include <kernel.h>\nint more;\n", encoding="utf-8")
     properties()
     make(tmp_path, compiler)
     assert headers(tmp_path) == [header]
     # Every object made from it depends on it: touched, it would make them all anew.
     assert header.stat().st_mtime_ns == 0
+    assert not list(header.parent.glob("*.123"))
     assert calls(tmp_path) == []
 
 
