@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -30,6 +31,63 @@ UNUSED_PLUGINS = ("hypothesispytest", "hydra_pytest", "anyio", "kgb")
 to import than all of pytest."""
 
 
+@dataclass(frozen=True)
+class _Option:
+    """One option of ``hil test``: pytest's name for it, and what it takes (None for a switch)."""
+
+    name: str
+    pytest: str
+    takes: str | None
+    help: str
+    short: str | None = None
+    repeats: bool = False
+
+    @property
+    def field(self) -> str:
+        return self.name.lstrip("-").replace("-", "_")
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Hook the option into ``hil test``'s command line."""
+        names = (self.short, self.name) if self.short else (self.name,)
+        if self.takes is None:
+            parser.add_argument(*names, action="store_true", help=self.help)
+        else:
+            how = "append" if self.repeats else "store"
+            parser.add_argument(*names, metavar=self.takes, action=how, help=self.help)
+
+    def words(self, name: str, arguments: argparse.Namespace) -> list[str]:
+        """How ``arguments`` are said with this option called ``name``; nothing when not given."""
+        given = getattr(arguments, self.field)
+        if self.takes is None:
+            return [name] if given else []
+        values = given or [] if self.repeats else [given]
+        return [word for value in values if value is not None for word in (name, value)]
+
+
+_OPTIONS = (
+    _Option("--executorch", "--hil-executorch", "DIR", "ExecuTorch checkout to test"),
+    _Option("--library", "--hil-library", "DIR|ZIP", "an already built Arduino library"),
+    _Option("--root-ops", "--hil-root-ops", "OPS", "op set of the library (ROOT_OPS=)"),
+    _Option("--all-ops", "--hil-all-ops", None, "every portable op (ALL_OPS=1)"),
+    _Option(
+        "--core-version",
+        "--hil-core-version",
+        "V",
+        "version of the board's core; given several times, all are run and shown together",
+        repeats=True,
+    ),
+    _Option("--virtual", "--hil-virtual", None, "a hardware board's stand-in, not the board"),
+    _Option("--behave", "--hil-behave", "FILE", "how the stand-in misbehaves"),
+    _Option("--bench", "--hil-bench", "FILE", "inventory of the boards of this bench"),
+    _Option("--port", "--hil-port", "PORT", "port of the board, if several match"),
+    _Option("--serial-number", "--hil-serial", "SN", "serial number of the board"),
+    _Option("-k", "-k", "EXPRESSION", "only cases that match, as in pytest"),
+    _Option("--verbose", "-v", None, "one line for each case", short="-v"),
+    # For the demo and several core versions, which show one table of all their runs.
+    _Option("--brief", "--hil-brief", None, argparse.SUPPRESS),
+)
+
+
 def add_test_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Hook ``hil test`` into the command line."""
     parser = commands.add_parser(
@@ -38,28 +96,9 @@ def add_test_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser
         description="Runs the suite on one board; what follows -- goes to pytest.",
     )
     parser.add_argument("board", metavar="BOARD", help="'hil boards' lists them")
-    parser.add_argument("--executorch", metavar="DIR", help="ExecuTorch checkout to test")
-    parser.add_argument("--library", metavar="DIR|ZIP", help="an already built Arduino library")
-    parser.add_argument("--root-ops", metavar="OPS", help="op set of the library (ROOT_OPS=)")
-    parser.add_argument("--all-ops", action="store_true", help="every portable op (ALL_OPS=1)")
-    parser.add_argument(
-        "--core-version",
-        metavar="V",
-        action="append",
-        help="version of the board's core; given several times, all are run and shown together",
-    )
-    parser.add_argument(
-        "--virtual", action="store_true", help="a hardware board's stand-in, not the board"
-    )
-    parser.add_argument("--behave", metavar="FILE", help="how the stand-in misbehaves")
-    parser.add_argument("--bench", metavar="FILE", help="inventory of the boards of this bench")
-    parser.add_argument("--port", metavar="PORT", help="port of the board, if several match")
-    parser.add_argument("--serial-number", metavar="SN", help="serial number of the board")
+    for option in _OPTIONS:
+        option.add_to(parser)
     parser.add_argument("--out", metavar="DIR", help="folder of the run's evidence")
-    parser.add_argument("-k", metavar="EXPRESSION", help="only cases that match, as in pytest")
-    parser.add_argument("-v", "--verbose", action="store_true", help="one line for each case")
-    # For the demo, which shows one table of all its boards.
-    parser.add_argument("--brief", action="store_true", help=argparse.SUPPRESS)
     parser.set_defaults(func=run_test, pytest=[])
 
 
@@ -114,30 +153,16 @@ def _out_folder(named: str | None, what: str) -> Path:
 def pytest_arguments(arguments: argparse.Namespace, out: Path) -> list[str]:
     """The pytest command line that ``hil test`` stands for."""
     suite = suite_dir()
-    options = {
-        "--hil-board": arguments.board,
-        "--hil-executorch": arguments.executorch,
-        "--hil-library": arguments.library,
-        "--hil-root-ops": arguments.root_ops,
-        "--hil-core-version": (arguments.core_version or (None,))[0],
-        "--hil-behave": arguments.behave,
-        "--hil-bench": arguments.bench,
-        "--hil-port": arguments.port,
-        "--hil-serial": arguments.serial_number,
-        "-k": arguments.k,
-    }
     return [
         str(suite),
         f"--rootdir={suite.parent.parent}",
+        f"--hil-board={arguments.board}",
         f"--hil-out={out}",
         f"--junitxml={out / 'junit.xml'}",
         f"--alluredir={out / 'allure'}",
-        "-v" if arguments.verbose else "-q",
-        *(["--hil-brief"] if arguments.brief else []),
+        *([] if arguments.verbose else ["-q"]),
         *(word for name in UNUSED_PLUGINS for word in ("-p", f"no:{name}")),
-        *(["--hil-all-ops"] if arguments.all_ops else []),
-        *(["--hil-virtual"] if arguments.virtual else []),
-        *(word for key, value in options.items() if value is not None for word in (key, value)),
+        *(word for option in _OPTIONS for word in option.words(option.pytest, arguments)),
         *arguments.pytest,
     ]
 
@@ -191,28 +216,10 @@ def _run_versions(arguments: argparse.Namespace, board: Board, versions: list[st
 
 def _words(arguments: argparse.Namespace, out: Path) -> list[str]:
     """The words after ``hil test`` that these arguments stand for."""
-    values = {
-        "--executorch": arguments.executorch,
-        "--library": arguments.library,
-        "--root-ops": arguments.root_ops,
-        "--core-version": arguments.core_version[0],
-        "--port": arguments.port,
-        "--serial-number": arguments.serial_number,
-        "--behave": arguments.behave,
-        "--bench": arguments.bench,
-        "--out": str(out),
-        "-k": arguments.k,
-    }
-    flags = {
-        "--all-ops": arguments.all_ops,
-        "--virtual": arguments.virtual,
-        "--verbose": arguments.verbose,
-        "--brief": arguments.brief,
-    }
     return [
         arguments.board,
-        *(word for key, value in values.items() if value is not None for word in (key, value)),
-        *(key for key, given in flags.items() if given),
+        *(word for option in _OPTIONS for word in option.words(option.name, arguments)),
+        *("--out", str(out)),
         *(["--", *arguments.pytest] if arguments.pytest else []),
     ]
 

@@ -11,7 +11,7 @@ import pytest
 
 from harness import suite_command
 from harness.cli import main
-from harness.suite_command import add_test_parser, pytest_arguments, run_test
+from harness.suite_command import _words, add_test_parser, pytest_arguments, run_test
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -20,31 +20,55 @@ def parsed(*words: str) -> argparse.Namespace:
     return parser.parse_args(["test", *words])
 
 
+GIVEN = (
+    *("unoq", "--executorch", "/e", "--library", "l.zip", "--root-ops", "aten::add.out"),
+    *("--all-ops", "--core-version", "0.55.2", "--virtual", "--behave", "b.toml"),
+    *("--bench", "lab.toml", "--port", "/dev/x", "--serial-number", "SN1", "-k", "echo", "-v"),
+    *("--brief", "--out", "/o"),
+)
+"""Every option once."""
+
+
 def test_every_option_reaches_pytest(tmp_path: Path) -> None:
-    arguments = parsed(
-        *("unoq", "--virtual", "--core-version", "0.55.2", "--behave", "b.toml"),
-        *("--bench", "lab.toml", "--executorch", "/e", "--serial-number", "SN1", "-k", "echo"),
-    )
+    arguments = parsed(*GIVEN)
+    assert None not in vars(arguments).values()
     made = pytest_arguments(arguments, tmp_path)
     for key, value in (
-        ("--hil-board", "unoq"),
+        ("--hil-executorch", "/e"),
+        ("--hil-library", "l.zip"),
+        ("--hil-root-ops", "aten::add.out"),
         ("--hil-core-version", "0.55.2"),
         ("--hil-behave", "b.toml"),
         ("--hil-bench", "lab.toml"),
-        ("--hil-executorch", "/e"),
+        ("--hil-port", "/dev/x"),
         ("--hil-serial", "SN1"),
         ("-k", "echo"),
     ):
         assert made[made.index(key) + 1] == value
-    assert "--hil-virtual" in made
+    assert {"--hil-board=unoq", "--hil-all-ops", "--hil-virtual", "--hil-brief", "-v"} <= set(made)
+    assert "-q" not in made
+
+
+def test_pytest_knows_every_option(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    made = pytest_arguments(parsed(*GIVEN), tmp_path)
+    asked, unknown = pytestconfig._parser.parse_known_and_unknown_args(made)
+    assert unknown == []
+    assert (asked.hil_serial, asked.hil_port, asked.hil_all_ops) == ("SN1", "/dev/x", True)
 
 
 def test_what_is_not_given_does_not_reach_pytest(tmp_path: Path) -> None:
     made = pytest_arguments(parsed("m33"), tmp_path)
     assert [word for word in made if word.startswith("--hil-")] == [
+        "--hil-board=m33",
         f"--hil-out={tmp_path}",
-        "--hil-board",
     ]
+    assert "-q" in made
+    assert "-v" not in made
+
+
+def test_a_run_of_one_core_version_is_asked_for_in_the_same_words() -> None:
+    arguments = parsed(*GIVEN)
+    assert parsed(*_words(arguments, Path("/o"))) == arguments
 
 
 @pytest.fixture
