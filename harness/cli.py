@@ -38,6 +38,7 @@ COMMANDS = {
     "pack": ("harness.evidence.command", "add_pack_parser"),
     "env": ("harness.arduino.command", "add_parser"),
     "preflight": ("harness.preflight.command", "add_parser"),
+    "cache": ("harness.storage.command", "add_parser"),
     "doctor": ("harness.machine.command", "add_parser"),
 }
 """Module and function that hook each command into the command line."""

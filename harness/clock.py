@@ -23,6 +23,11 @@ def wall_iso() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+def wall_s() -> float:
+    """The wall clock in seconds since 1970, to compare with the times of files."""
+    return time.time()
+
+
 def pause(seconds: float) -> None:
     """Sleep between two looks at something that cannot be waited on; never to synchronise."""
     time.sleep(seconds)

@@ -29,6 +29,7 @@ from harness.report.pytest_verdicts import VerdictHooks
 from harness.report.run_record import RunRecord, claim, default_folder
 from harness.report.text import printable
 from harness.report.verdict import EXIT_FAULT
+from harness.storage.prune import prune_daily, what_went
 
 
 def set_up(config: pytest.Config) -> tuple[RunRecord, Bench]:
@@ -94,7 +95,17 @@ def _make(config: pytest.Config) -> tuple[RunRecord, Bench]:
         made=record.made,
         when_linked=_build_ahead,
     )
+    bench.desk.on_close(lambda: _prune(progress))
     return record, bench
+
+
+def _prune(progress: Callable[[str], None]) -> None:
+    days = load_config().keep_unused_days
+    if gone := prune_daily(days, progress=progress):
+        progress(
+            f"removed from the cache: {what_went(gone)} unused for {days} days"
+            " ('hil cache' shows what is left)"
+        )
 
 
 def _build_ahead(bench: Bench) -> None:

@@ -72,6 +72,11 @@ class Table:
         """A whole number within ``least`` to ``most``; its unit is in the key's name."""
         return self._number(key, self._take(key), least, most)
 
+    def optional_whole(self, key: str, *, least: int = 0, most: int = 2**40) -> int | None:
+        """A whole number as of :meth:`whole`, or None where the key is absent."""
+        value = self._take(key, optional=True)
+        return None if value is None else self._number(key, value, least, most)
+
     def wholes(self, key: str, *, optional: bool = False) -> tuple[int, ...]:
         """A list of whole numbers, none negative."""
         value = self._take(key, optional=optional)

@@ -1,4 +1,4 @@
-"""What the user set once: where their ExecuTorch checkout is, and which real tools to use.
+"""What the user set once: their ExecuTorch checkout, real tools to use, how long caches are kept.
 
 The nearest wins: a flag, then ``HIL_EXECUTORCH``, then ``executorch = "DIR"`` in the user's
 configuration file (see :func:`harness.paths.config_file`).
@@ -17,7 +17,9 @@ from harness.paths import config_file
 
 FLAG = "--executorch"
 VARIABLE = "HIL_EXECUTORCH"
-KEYS = ("executorch", "adb", "remoteocd", "arduino_router", "router_bridge")
+PATHS = ("executorch", "adb", "remoteocd", "arduino_router", "router_bridge")
+KEEP_UNUSED_DAYS = 30
+"""Unless the configuration says otherwise; arduino-cli keeps its own caches as long."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Config:
     what named it, for messages.  Both are None where nothing did.  The rest are real parts of the
     Uno Q's route, absolute paths and not yet looked at: programs, and for ``router_bridge`` a
     library's folder.  Where they are named they run in the place of the stand-in's own.
+    ``keep_unused_days`` is how long what nobody uses stays in the cache; 0 is for ever.
     """
 
     executorch: Path | None = None
@@ -36,6 +39,7 @@ class Config:
     remoteocd: Path | None = None
     arduino_router: Path | None = None
     router_bridge: Path | None = None
+    keep_unused_days: int = KEEP_UNUSED_DAYS
 
 
 def load_config(*, executorch: Path | None = None) -> Config:
@@ -45,7 +49,7 @@ def load_config(*, executorch: Path | None = None) -> Config:
     and key when it is wrong, even where a flag overrides it.
     """
     path = config_file()
-    from_file = _read(path)
+    from_file, keep_unused_days = _read(path)
     in_file = from_file.get("executorch")
     source: str | None = None
     checkout: Path | None = None
@@ -62,6 +66,7 @@ def load_config(*, executorch: Path | None = None) -> Config:
         remoteocd=from_file.get("remoteocd"),
         arduino_router=from_file.get("arduino_router"),
         router_bridge=from_file.get("router_bridge"),
+        keep_unused_days=keep_unused_days,
     )
 
 
@@ -73,12 +78,12 @@ def how_to_configure() -> str:
     )
 
 
-def _read(path: Path) -> dict[str, Path]:
-    """Every path that the file names, absolute, by its key."""
+def _read(path: Path) -> tuple[dict[str, Path], int]:
+    """Every path that the file names, absolute, by its key; and how many days it keeps caches."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return {}
+        return {}, KEEP_UNUSED_DAYS
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"cannot read the configuration {str(path)!r}: {error}",
@@ -91,13 +96,15 @@ def _read(path: Path) -> dict[str, Path]:
             f"{path}: this is not TOML: {error}", remedy="correct the syntax at that place"
         ) from error
     table = Table(raw, path=path, text=text)
-    named = {key: table.optional_text(key) for key in KEYS}
+    named = {key: table.optional_text(key) for key in PATHS}
+    days = table.optional_whole("keep_unused_days", most=100_000)
     table.close()
-    return {
+    paths = {
         key: _absolute(Path(value), path.parent)
         for key, value in named.items()
         if value is not None
     }
+    return paths, KEEP_UNUSED_DAYS if days is None else days
 
 
 def _absolute(path: Path, base: Path) -> Path:

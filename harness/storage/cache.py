@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from harness.clock import wall_s
 from harness.errors import BenchError
 from harness.paths import cache_dir
 from harness.storage.atomic_file import write_atomically
@@ -24,8 +25,13 @@ from harness.storage.lock import hold, hold_if_free
 
 __all__ = ["entry", "write_atomically"]
 
-_SEAL = ".entry.json"
+SEAL = ".entry.json"
+"""In every finished entry; its time is when the entry was last used, to within a day."""
+
+TEMPORARY = ".tmp-"
+
 _TEMPORARY = re.compile(r"\.tmp-(?P<key>.+)-\d+")
+_MARKED_EVERY_S = 86_400.0
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -47,10 +53,12 @@ def entry(
         raise ValueError(f"a cache key is one plain file name, not {key!r}")
     folder = cache_dir() / kind
     place = folder / key
+    # First: from here on it is in use, and pruning leaves it alone.
+    _mark_used(place)
     if _sound(place):
         return place
     with hold(
-        _lock(folder, key), purpose=f"making the {kind} entry", timeout_s=wait_s, progress=progress
+        lock_of(place), purpose=f"making the {kind} entry", timeout_s=wait_s, progress=progress
     ):
         if _sound(place):
             return place
@@ -63,14 +71,14 @@ def entry(
 
 def _make(folder: Path, place: Path, build: Callable[[Path], None]) -> None:
     _sweep(folder, own=place.name)
-    temporary = folder / f".tmp-{place.name}-{os.getpid()}"
+    temporary = folder / f"{TEMPORARY}{place.name}-{os.getpid()}"
     temporary.mkdir()
     try:
         build(temporary)
         # Last, and never without the rename: a folder that has both was finished.
-        (temporary / _SEAL).write_text(_seal(temporary), encoding="utf-8")
+        (temporary / SEAL).write_text(_seal(temporary), encoding="utf-8")
         if place.exists():
-            spoilt = folder / f".tmp-{place.name}-0"
+            spoilt = folder / f"{TEMPORARY}{place.name}-0"
             place.rename(spoilt)
             shutil.rmtree(spoilt, ignore_errors=True)
         temporary.rename(place)
@@ -80,7 +88,7 @@ def _make(folder: Path, place: Path, build: Callable[[Path], None]) -> None:
 
 def _sound(place: Path) -> bool:
     try:
-        return (place / _SEAL).read_text(encoding="utf-8") == _seal(place)
+        return (place / SEAL).read_text(encoding="utf-8") == _seal(place)
     except (OSError, BenchError, UnicodeDecodeError):
         return False
 
@@ -90,7 +98,7 @@ def _seal(place: Path) -> str:
 
     Times in whole seconds, since the archives that carry caches between machines keep no more.
     """
-    files = tree_files(place, skip=frozenset({_SEAL}))
+    files = tree_files(place, skip=frozenset({SEAL}))
     listing = "\n".join(
         f"{each.name}\0{each.stat.st_size}\0{each.stat.st_mtime_ns // 10**9}" for each in files
     )
@@ -109,14 +117,22 @@ def _sweep(folder: Path, *, own: str) -> None:
         # Its builder holds the lock as long as it lives, whatever machine's process it is.
         with (
             suppress(BenchError),
-            hold_if_free(_lock(folder, match["key"]), purpose="sweeping") as free,
+            hold_if_free(lock_of(folder / match["key"]), purpose="sweeping") as free,
         ):
             if free:
                 shutil.rmtree(left, ignore_errors=True)
 
 
-def _lock(folder: Path, key: str) -> Path:
-    return folder / f".{key}.lock"
+def lock_of(place: Path) -> Path:
+    """The lock that is held while the entry at ``place`` is made or removed."""
+    return place.parent / f".{place.name}.lock"
+
+
+def _mark_used(place: Path) -> None:
+    seal = place / SEAL
+    with suppress(OSError):
+        if wall_s() - seal.stat().st_mtime > _MARKED_EVERY_S:
+            os.utime(seal)
 
 
 def _explained(error: OSError, kind: str, folder: Path) -> BenchError:
