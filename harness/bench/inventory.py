@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.bench.owner import WAIT_S
 from harness.bench.places import inventory_file
 from harness.boards.board import ResetMethod, find_board
 from harness.boards.schema import Table, did_you_mean
@@ -67,11 +68,15 @@ class BenchBoard:
 
 @dataclass(frozen=True)
 class Inventory:
-    """The boards of one file, in its order; ``path`` is None where there is no file."""
+    """The boards of one file, in its order; ``path`` is None where there is no file.
+
+    ``wait_s`` is how long a run waits for a board that another one has.
+    """
 
     path: Path | None = None
     boards: tuple[BenchBoard, ...] = ()
     after_faults: int = AFTER_FAULTS
+    wait_s: float = WAIT_S
 
     def entry(self, serial_number: str) -> BenchBoard | None:
         """The board with this serial number, or None where the file has none."""
@@ -131,6 +136,7 @@ def load_inventory(path: Path | None = None, *, boards: Path | None = None) -> I
 
 
 def _inventory(top: Table, path: Path, text: str, folder: Path) -> Inventory:
+    wait_s = top.optional_whole("wait_s", most=7 * 86_400)
     quarantine = top.optional_table("quarantine")
     after_faults = AFTER_FAULTS
     if quarantine is not None:
@@ -154,7 +160,12 @@ def _inventory(top: Table, path: Path, text: str, folder: Path) -> Inventory:
                 "remove one of the two: a board has one entry",
             )
         _check(table, board, folder)
-    return Inventory(path=path, boards=tuple(found), after_faults=after_faults)
+    return Inventory(
+        path=path,
+        boards=tuple(found),
+        after_faults=after_faults,
+        wait_s=WAIT_S if wait_s is None else wait_s,
+    )
 
 
 def _lines_of_boards(text: str) -> list[int]:

@@ -17,7 +17,8 @@ from harness.errors import BenchError, DeviceError, UsageError
 from harness.storage.lock import Holder, LockTimeout, hold, is_held, read_holder
 
 WAIT_S = 600.0
-"""Seconds a run waits for a board that another one has: some runs of the whole suite."""
+"""Seconds a run waits for a board that another one has, unless the inventory says otherwise: some
+runs of the whole suite."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.arduino.port import Port
 from harness.bench.find import find_port, follow
 from harness.bench.inventory import BenchBoard, Inventory
-from harness.bench.owner import WAIT_S, Claim, claim_board
+from harness.bench.owner import Claim, claim_board
 from harness.bench.quarantine import require_not_quarantined
 from harness.bench.usable import require_usable
 from harness.bench.usb import SYSFS
@@ -38,7 +38,6 @@ def take_board(
     core_version: str | None = None,
     virtual: bool = False,
     progress: Callable[[str], None] = lambda _: None,
-    wait_s: float = WAIT_S,
     sysfs: Path = SYSFS,
     state: Path | None = None,
 ) -> Iterator[TakenBoard]:
@@ -46,9 +45,9 @@ def take_board(
 
     ``look`` lists the ports; a ``virtual`` board is one that this user plugged in; ``state`` is
     where faults are remembered, the bench's own by default.  Raises :class:`DeviceError` when it is
-    not there, is out of use, is not free within ``wait_s`` seconds, or when another program has
-    its port, and :class:`UsageError` when the inventory keeps it for another ``core_version`` or
-    on another machine; each with a sentence of its own.
+    not there, is out of use, is not free within the inventory's ``wait_s``, or when another
+    program has its port, and :class:`UsageError` when the inventory keeps it for another
+    ``core_version`` or on another machine; each with a sentence of its own.
     """
     chosen = inventory.entry(serial_number) if serial_number is not None else None
     if chosen is not None:
@@ -62,7 +61,7 @@ def take_board(
         entry.require_core(core_version)
     require_not_quarantined(number, inventory, progress=progress, folder=state)
     with claim_board(
-        number, purpose=purpose, progress=progress, timeout_s=wait_s, virtual=virtual
+        number, purpose=purpose, progress=progress, timeout_s=inventory.wait_s, virtual=virtual
     ) as claim:
         if claim.waited:
             # What the run before did to it may have given it another port, or put it out of use.

@@ -12,6 +12,8 @@ from harness.errors import UsageError
 
 FULL = """\
 # the lab
+wait_s = 1800
+
 [quarantine]
 after_faults = 5
 
@@ -53,6 +55,7 @@ def complaint(path: Path, text: str) -> UsageError:
 def test_everything_that_it_can_say(path: Path) -> None:
     inventory = read(path, FULL)
     assert inventory.after_faults == 5
+    assert inventory.wait_s == 1800
     one, other = inventory.boards
     assert one.serial_number == "2629845674"
     assert one.kind == "unoq"
@@ -62,10 +65,10 @@ def test_everything_that_it_can_say(path: Path) -> None:
     assert one.power_command[0] == "uhubctl"
     assert one.tags == ("desk", "nightly")
     assert one.quarantined is None
-    assert one.line == 5
+    assert one.line == 7
     assert other.url == "rfc2217://lab2:4000"
     assert other.quarantined == "its USB socket is loose"
-    assert other.line == 15
+    assert other.line == 17
     assert inventory.entry("1234987650") == other
     assert inventory.entry("x") is None
     one.require_local()
@@ -95,6 +98,7 @@ def test_boards_are_selected_by_kind_and_tags_and_none_is_left_out(path: Path) -
 def test_the_users_own_may_be_absent_and_a_named_one_not(path: Path) -> None:
     # The unit tests' configuration is a file of the test's own folder: the inventory is beside it.
     assert load_inventory() == Inventory()
+    assert load_inventory().wait_s == 600
     with pytest.raises(UsageError, match="there is no bench inventory"):
         load_inventory(path)
     path.write_text(FULL, encoding="utf-8")
@@ -138,6 +142,9 @@ BOARD = '[[board]]\nserial_number = "A1"\nname = "unoq"\n'
         (BOARD + 'quarantined = ""\n', 4, "is ''", "give a string"),
         (BOARD + 'url = "lab2"\n', 4, "is 'lab2'", "SCHEME"),
         (BOARD + 'port = "x"\nurl = "socket://a:1"\n', 5, "given beside 'port'", "keep the one"),
+        ('wait_s = "10"\n', 1, "is '10'", "whole number"),
+        ("wait_s = -1\n", 1, "is -1", "from 0"),
+        ("wait = 1\n", 1, "did you mean 'wait_s'?", ""),
         ("[quarantine]\nafter_faults = 0\n", 2, "is 0", "from 1"),
         ("[quarantine]\nafter_fault = 2\n", 2, "did you mean 'after_faults'?", ""),
         ("[board]\n", 1, "'board' is not a list of tables", "[[board]]"),

@@ -54,14 +54,13 @@ def take(
     return take_board(
         find_board("unoq"),
         lambda: next(look) if isinstance(look, Iterator) else look,
-        inventory or Inventory(),
+        replace(inventory or Inventory(), wait_s=wait_s),
         purpose="a test",
         address=address,
         serial_number=serial_number,
         core_version=core_version,
         virtual=virtual,
         progress=(said if said is not None else []).append,
-        wait_s=wait_s,
         sysfs=Path("/nowhere"),
     )
 
