@@ -33,7 +33,9 @@ nothing else of the library compiles meanwhile on that processor."""
 _CANDIDATES = 12
 _HEADERS_AT_MOST = 3
 
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
+"""Or a string, which may look as if a comment began in it."""
+
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w+)[ \t]*(.*)$", re.MULTILINE)
 _INCLUDED = re.compile(r'[<"]([^>"\n]+)[>"]')
 _DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
@@ -80,7 +82,10 @@ class Sources:
         """What ``path`` holds; an unreadable byte is replaced, the compiler will have its say."""
         found = self._files.get(path)
         if found is None:
-            text = _COMMENT.sub(" ", path.read_text(encoding="utf-8", errors="replace"))
+            text = _COMMENT.sub(
+                lambda found: found[0] if found[0].startswith('"') else " ",
+                path.read_text(encoding="utf-8", errors="replace"),
+            )
             found = _File(path, text)
             found.includes.extend(self._includes(path, text))
             self._files[path] = found
@@ -125,7 +130,7 @@ class Sources:
             elif word == "endif":
                 depth -= 1
             if word != "include":
-                first = first and word == "pragma"
+                first = first and (word, rest.strip()) == ("pragma", "once")
                 continue
             name = _INCLUDED.match(rest)
             target = self._find(path, name[1]) if name else None

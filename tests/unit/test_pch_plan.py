@@ -57,6 +57,7 @@ def test_one_reached_through_another_header_counts(tmp_path: Path) -> None:
         "#ifdef ANY\n#endif\n",
         "int x;\n",
         "namespace a { }\n",
+        '#pragma GCC optimize("O0")\n',
     ],
 )
 def test_a_source_with_anything_before_the_header_is_left_alone(
@@ -117,6 +118,14 @@ def test_sources_that_one_header_may_not_lead_start_from_another(tmp_path: Path)
     }
     sources = library(tmp_path, files, "#include <kernel.h>\n")
     assert planned(sources) == {"kernel.h": MANY, "deep/types.h": MANY}
+
+
+def test_a_string_that_looks_like_a_comment_hides_nothing(tmp_path: Path) -> None:
+    first = '#pragma once\nconstexpr auto glob = "src/*";\n#define CHECK 1\n/* end */\n'
+    files = {"first.h": first, "kernel.h": "#pragma once\n#ifndef CHECK\n#endif\n" + TYPES}
+    sources = library(tmp_path, files, "#include <first.h>\n#include <kernel.h>\n")
+    assert sources.file(tmp_path / "first.h").macros == {"CHECK"}
+    assert "kernel.h" not in planned(sources)
 
 
 def test_hostile_sources_are_the_compilers_business(tmp_path: Path) -> None:
