@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.arduino import compile_failure
+from harness.arduino import compile_failure, core_objects
 from harness.arduino.build_report import UsedLibrary, read_report
 from harness.arduino.cli import (
     ArduinoCli,
@@ -286,12 +286,17 @@ def invoke(
         properties={**board_properties(board, staged, library), **(properties or {})},
         jobs=os.cpu_count() or 2,
     )
+    core_key = _core_key(cli, board)
     with _build_path(build_path):
+        if core_key is not None:
+            core_objects.put(build_path, core_key)
         done = cli.run(arguments, timeout_s=COMPILE_TIMEOUT_S)
     if not done.ok:
         raise compile_failure.explain(
             failure_text(done), sketch=sketch, board=board.name, dynamic=is_dynamic(board)
         )
+    if core_key is not None:
+        core_objects.keep(build_path, core_key)
     report = read_json(done.stdout, command="compile")
     built = report.get("builder_result")
     if not isinstance(built, dict):
@@ -311,6 +316,14 @@ def invoke(
         alerts=checked.alerts,
         upload_extension=checked.upload_extension,
     )
+
+
+def _core_key(cli: ArduinoCli, board: Board) -> str | None:
+    """What the core's objects depend on; None for a core of someone else's, left to arduino-cli."""
+    if not board.fqbn.startswith("hil:") and (cli.core is None or not cli.core.virtual):
+        return None
+    # Where the core lies is in its objects: another checkout of the bench has another home.
+    return text_digest("\0".join((str(cli.home), board.fqbn, platform_key(board, cli.core))))
 
 
 @contextmanager

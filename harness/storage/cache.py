@@ -23,7 +23,7 @@ from harness.storage.atomic_file import write_atomically
 from harness.storage.digest import text_digest, tree_files
 from harness.storage.lock import hold, hold_if_free
 
-__all__ = ["entry", "write_atomically"]
+__all__ = ["SEAL", "TEMPORARY", "entry", "found", "lock_of", "write_atomically"]
 
 SEAL = ".entry.json"
 """In every finished entry; its time is when the entry was last used, to within a day."""
@@ -67,6 +67,13 @@ def entry(
         except OSError as error:
             raise _explained(error, kind, folder) from error
     return place
+
+
+def found(kind: str, key: str) -> Path | None:
+    """The folder of an entry that is there and whole, or None."""
+    place = cache_dir() / kind / key
+    _mark_used(place)
+    return place if _sound(place) else None
 
 
 def _make(folder: Path, place: Path, build: Callable[[Path], None]) -> None:
