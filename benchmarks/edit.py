@@ -26,6 +26,7 @@ from harness.emulator.client import plug_in
 from harness.serial.port import open_serial_port
 from harness.serial.session import Session
 from harness.serial.transcript import open_transcript
+from harness.suite_command import UNUSED_PLUGINS
 
 TARGET = 2.0
 SKETCH = "AddModel"
@@ -49,7 +50,9 @@ def project(own: Home, board: str) -> Path:
     folder.mkdir()
     shutil.copytree(library_of(board).path / "examples" / SKETCH, folder / SKETCH)
     (folder / "test_it.py").write_text(TEST, encoding="utf-8")
-    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    # As docs/plugin.md advises: 'hil test' leaves these out as well.
+    left_out = " ".join(f"-p no:{name}" for name in UNUSED_PLUGINS)
+    (folder / "pytest.ini").write_text(f"[pytest]\naddopts = {left_out}\n", encoding="utf-8")
     return folder
 
 
@@ -130,7 +133,7 @@ def sketch_line(own: Home, board: Board, runs: int) -> int:
         "--hil-board",
         board.name,
     ]
-    argv += ["-p", "no:hypothesispytest", "--hil-out", str(own.folder / "out"), "test_it.py"]
+    argv += ["--hil-out", str(own.folder / "out"), "test_it.py"]
     # As Python does by default, and 'hil test' in any case: bytecode is kept.
     env = {**own.env, "PYTHONPYCACHEPREFIX": str(own.folder / "bytecode")}
     env.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -68,6 +68,7 @@ class Bench:
     those that the run will ask for: their exports begin while the library compiles.  ``made`` is
     told of every firmware, model and example as it is used, for the run's record.  ``when_linked``
     is called once, when the library is ready, in a run that found its models missing.
+    ``plugs_in_ahead``: what is built will be run, so a virtual board is plugged in meanwhile.
     """
 
     request: Request
@@ -77,6 +78,7 @@ class Bench:
     models_ahead: Sequence[str] = ()
     made: Callable[[str, object], None] = lambda kind, value: None  # noqa: ARG005
     when_linked: Callable[[Bench], None] = lambda bench: None  # noqa: ARG005
+    plugs_in_ahead: bool = False
     _cli: ArduinoCli | None = None
     _library: Library | None = None
     _library_known: bool = False
@@ -252,6 +254,8 @@ class Bench:
         headers: Callable[[str], Mapping[str, bytes]] = lambda nonce: {},  # noqa: ARG005
     ) -> Firmware:
         linked = self.linked() if with_library else None
+        if self.plugs_in_ahead:
+            self.desk.expect(self._wanted())
         with self._stage("build"):
             firmware = build.compile_sketch(
                 self.cli, self.board, source, linked, headers=headers, progress=self.progress
@@ -267,18 +271,20 @@ class Bench:
         self.made("firmware", firmware)
         return firmware
 
+    def _wanted(self) -> Wanted:
+        return Wanted(
+            self.board,
+            self.request.core_version,
+            virtual=self.request.virtual,
+            address=self.request.port,
+            serial_number=self.request.serial_number,
+            behave=self.request.behave,
+        )
+
     def station(self) -> Station:
         """The board with its port open."""
         with in_stage("board"):
-            wanted = Wanted(
-                self.board,
-                self.request.core_version,
-                virtual=self.request.virtual,
-                address=self.request.port,
-                serial_number=self.request.serial_number,
-                behave=self.request.behave,
-            )
-            return self.desk.station(wanted, self.cli)
+            return self.desk.station(self._wanted(), self.cli)
 
     def boot(self, firmware: Firmware) -> Session:
         """Upload and start it; the port was open before and stays open after."""

@@ -19,7 +19,7 @@ from harness.bench.inventory import load_inventory
 from harness.boards.board import Board, Lane, find_board
 from harness.desk.desk import Desk
 from harness.errors import HilError, UsageError
-from harness.library.checkout import open_checkout
+from harness.library.checkout import require_checkout
 from harness.library.provenance import to_json
 from harness.library.resolve import Library, exporter_mismatch
 from harness.machine.config import load_config
@@ -94,6 +94,7 @@ def _make(config: pytest.Config) -> tuple[RunRecord, Bench]:
         step=allure_results.step_maker(config),
         made=record.made,
         when_linked=_build_ahead,
+        plugs_in_ahead=True,
     )
     bench.desk.on_close(lambda: _prune(progress))
     return record, bench
@@ -148,7 +149,7 @@ def _require_inputs(executorch: Path | None, library: Path | None) -> None:
                 remedy="give --library the folder or zip of a built ExecuTorch Arduino library",
             )
     elif executorch is not None:
-        open_checkout(executorch)
+        require_checkout(executorch)
 
 
 def progress_of(config: pytest.Config) -> Callable[[str], None]:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.arduino import compile_failure, core_objects
+from harness.arduino import compile_failure, core_objects, sketch_pch
 from harness.arduino.build_report import UsedLibrary, read_report
 from harness.arduino.cli import (
     ArduinoCli,
@@ -59,12 +59,14 @@ class LinkLibrary:
 
     ``precompiled`` is whether arduino-cli links an archive inside it.  ``archive`` is one beside
     it, given to the linker whole: for a core whose recipe would drop the library's registrations.
+    ``pch`` is the folder of its header, precompiled (:mod:`harness.arduino.sketch_pch`).
     """
 
     path: Path
     key: str
     precompiled: bool
     archive: Path | None = None
+    pch: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -278,12 +280,15 @@ def invoke(
     properties: Mapping[str, str] | None = None,
 ) -> Compiled:
     """Call arduino-cli once, with further build ``properties``, and check what it says it did."""
+    used = {**board_properties(board, staged, library), **(properties or {})}
+    if library is not None and library.pch is not None:
+        used.update(sketch_pch.properties(library.pch, staged, library.path))
     arguments = compile_arguments(
         fqbn=board.fqbn,
         sketch=staged,
         build_path=build_path,
         library=library.path if library is not None else None,
-        properties={**board_properties(board, staged, library), **(properties or {})},
+        properties=used,
         jobs=os.cpu_count() or 2,
     )
     core_key = _core_key(cli, board)
@@ -305,13 +310,13 @@ def invoke(
             remedy="run 'hil doctor' to check which arduino-cli is used",
         )
     # First: where a profile hid the library, what else it reports is the profile's as well.
-    used = _used_library(built.get("used_libraries"), library)
+    linked = _used_library(built.get("used_libraries"), library)
     checked = read_report(built, board, cli.core)
     return Compiled(
         core_version=checked.core_version,
         footprint=checked.footprint,
         command=done.argv,
-        library=used,
+        library=linked,
         libraries=checked.libraries,
         alerts=checked.alerts,
         upload_extension=checked.upload_extension,

@@ -210,12 +210,20 @@ def compile_arguments(
 
 
 def upload_arguments(
-    *, fqbn: str, address: str, input_dir: Path, properties: Mapping[str, str] | None = None
+    *,
+    fqbn: str,
+    address: str,
+    input_dir: Path,
+    properties: Mapping[str, str] | None = None,
+    streamed: bool = False,
 ) -> tuple[str, ...]:
-    """The arguments of ``arduino-cli upload``, after the configuration."""
+    """The arguments of ``arduino-cli upload``, after the configuration.
+
+    With ``streamed`` arduino-cli passes on what the tool prints at once, not at the end as JSON.
+    """
     return (
         "upload",
-        "--json",
+        *(() if streamed else ("--json",)),
         "--discovery-timeout",
         DISCOVERY_TIMEOUT,
         "--fqbn",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,7 @@ wait
 exit 0
 """
 
-_COMPILE = """\
+_WRAPPER = """\
 #!/bin/sh
 # Arguments: a source, and the call that compiles it.
 source=$1
@@ -45,20 +46,27 @@ esac
 if [ -n "$header" ] && [ -e "$header.gch" ]; then
     compiler=$1
     shift
-    # -fpch-deps: an object depends on what is inside the header as well.
-    said=$header.$$
-    if "$compiler" -fpch-deps -include "$header" "$@" 2>"$said"; then
-        cat "$said" >&2
-        rm "$said"
+    if said=$("$compiler" {flags}-include "$header" "$@" 2>&1); then
+        [ -z "$said" ] || printf '%s\\n' "$said" >&2
         exit 0
     fi
-    rm "$said"
     set -- "$compiler" "$@"
 fi
 # What the compiler says of a mistake is what it says without a precompiled header.  And GCC 12
 # crashes on arm_mve.h after one.
 exec "$@"
 """
+
+
+def wrapper(headers: Mapping[str, Path], *, dependencies: bool) -> str:
+    """The script that compiles a source, by its pattern, from a header of which there is a .gch.
+
+    ``dependencies``: whether an object depends on what is inside the header as well.
+    """
+    cases = "\n".join(
+        f"{pattern}) header={shlex.quote(str(header))} ;;" for pattern, header in headers.items()
+    )
+    return _WRAPPER.format(cases=cases, flags="-fpch-deps " if dependencies else "")
 
 
 @dataclass(frozen=True)
@@ -98,13 +106,13 @@ def compile_properties(
     for each in planned:
         include = f"#include <{each.header.relative_to(root).as_posix()}>\n"
         _write(folder / names[each.header], include)
-    cases = "\n".join(
-        f"{shlex.quote(str(source))}) header={shlex.quote(str(folder / names[each.header]))} ;;"
+    by_source = {
+        shlex.quote(str(source)): folder / names[each.header]
         for each in planned
         for source in each.sources
-    )
+    }
     _write(folder / "make.sh", _MAKE)
-    _write(folder / "compile.sh", _COMPILE.format(cases=cases))
+    _write(folder / "compile.sh", wrapper(by_source, dependencies=True))
     return {
         "recipe.hooks.libraries.prebuild.1.pattern": f'sh "{folder / "make.sh"}"'
         ' "{compiler.path}{compiler.cpp.cmd}" {compiler.cpp.flags} {compiler.cpp.extra_flags}'

@@ -38,6 +38,11 @@ _COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*', re.DOTALL)
 
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w+)[ \t]*(.*)$", re.MULTILINE)
 _INCLUDED = re.compile(r'[<"]([^>"\n]+)[>"]')
+_OPENING = re.compile(
+    r"\s*(?:#[ \t]*pragma[ \t]+once\b[^\n]*\s*"
+    r"|#[ \t]*ifndef[ \t]+(?P<guard>\w+)\s*#[ \t]*define[ \t]+(?P=guard)\b[^\n]*\s*)?"
+    r'#[ \t]*include[ \t]*[<"](?P<name>[^>"\n]+)[>"]'
+)
 _DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 
@@ -111,6 +116,18 @@ class Sources:
                     ]
             self._reached[key] = frozenset(seen)
         return self._reached[key]
+
+    def begins_with(self, path: Path, header: Path) -> bool:
+        """Whether ``path`` is ``header``, or the first thing in it is an include of such a file."""
+        seen: set[Path] = set()
+        while path != header and path not in seen:
+            seen.add(path)
+            opening = _OPENING.match(self.file(path).text)
+            found = self._find(path, opening["name"]) if opening else None
+            if found is None:
+                return False
+            path = found
+        return path == header
 
     def weight(self, header: Path) -> int:
         """What reading ``header`` costs, in characters of the library's own files."""

@@ -14,9 +14,11 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from harness import process
+from harness.arduino import sketch_pch
 from harness.arduino.build import LIBRARY_NAME, Compiled, LinkLibrary, invoke, platform_key
 from harness.arduino.cli import ArduinoCli
 from harness.arduino.elf import image_shape
@@ -28,7 +30,7 @@ from harness.library.resolve import Library
 from harness.machine.tool import archiver
 from harness.paths import cache_dir, sketches_dir
 from harness.storage import cache
-from harness.storage.digest import text_digest
+from harness.storage.digest import parts_digest, text_digest
 from harness.storage.lock import hold
 
 _COMPILED_SUFFIXES = frozenset({".c", ".cpp", ".cc", ".cxx", ".S", ".s"})
@@ -52,7 +54,9 @@ def link_library(
     :func:`harness.arduino.build.invoke` raises when the library does not compile.
     """
     if library.provenance.origin == "wheel":
-        return LinkLibrary(library.path, library.provenance.digest, precompiled=True)
+        return _for_sketches(
+            cli, board, LinkLibrary(library.path, library.provenance.digest, precompiled=True)
+        )
     depends_on = platform_key(board, cli.core, objects_only=True)
     key = text_digest("\0".join((library.provenance.digest, board.fqbn, depends_on, _recipe_key())))
 
@@ -60,7 +64,13 @@ def link_library(
         progress(f"compiling the library for {board.name}, once: about two minutes")
         _precompile(folder, cli, board, library, key, depends_on)
 
-    return _linked(cache.entry("precompiled", key, make), key, board)
+    return _for_sketches(cli, board, _linked(cache.entry("precompiled", key, make), key, board))
+
+
+def _for_sketches(cli: ArduinoCli, board: Board, library: LinkLibrary) -> LinkLibrary:
+    key = parts_digest(library.key, board.fqbn, platform_key(board, cli.core), str(cli.home))
+    flags = {"compiler.prefix_map": f"-ffile-prefix-map={library.path}={LIBRARY_NAME}"}
+    return replace(library, pch=sketch_pch.prepare(cli, board, library.path, key, flags))
 
 
 def _linked(folder: Path, key: str, board: Board) -> LinkLibrary:

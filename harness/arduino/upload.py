@@ -2,11 +2,14 @@
 
 After its upload tool has ended, arduino-cli watches the ports for another second in case the board
 comes back under another name.  A virtual board says itself when it runs the firmware, so the run
-goes on at that moment and the call is judged by its exit code when it ends.
+goes on at that moment and the call is judged by its exit code when it ends.  Its port never
+changes: at the end of a run nobody waits for that second either, once the tool has said that it is
+done.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +34,8 @@ _ERROR = re.compile(r"\s*(error|adb: error|failed)\b", re.I)
 _EXIT_STATUS = "exit status "
 """How Go programs, arduino-cli and remoteocd among them, call the failure of another program."""
 
+_DONE_WITHIN_BYTES = 1 << 20
+
 LOOK_S = 0.02
 """Between two questions to the board, and two looks at the tool's process."""
 
@@ -46,10 +51,22 @@ class Running:
 class Upload:
     """One call of ``arduino-cli upload``, which ends on its own or with :meth:`abandon`."""
 
-    def __init__(self, argv: tuple[str, ...], subject: str, env: dict[str, str]) -> None:
-        """``subject`` names firmware and port in messages."""
+    def __init__(
+        self,
+        argv: tuple[str, ...],
+        subject: str,
+        env: dict[str, str],
+        *,
+        tool_done: re.Pattern[str] | None = None,
+    ) -> None:
+        """``subject`` names firmware and port in messages.
+
+        ``tool_done`` is the line that the upload tool prints when it has done all that it is there
+        for; what arduino-cli does after it is left out.
+        """
         self.argv = argv
         self._subject = subject
+        self._tool_done = tool_done
         self._started_s = monotonic_s()
         # Files, not pipes: nobody reads while the board is already at work.
         with ExitStack() as files:
@@ -70,12 +87,15 @@ class Upload:
 
         Raises :class:`ToolError` when it failed, or is not over in time and had to be ended.
         """
-        while not self.ended and not deadline.expired:
+        while not self.ended and not self._is_done() and not deadline.expired:
             pause(LOOK_S)
         child, self._child = self._child, None
         if child is None:
             return
-        in_time = child.poll() is not None
+        ended = child.poll() is not None
+        # Looked at once more, where it ended: a tool that is done and failed after all has failed.
+        done_before_end = not ended and self._is_done()
+        in_time = ended or done_before_end
         try:
             code = process.end(child, grace_s=0.5)
             done = process.Completed(
@@ -92,13 +112,20 @@ class Upload:
                 remedy="look for what it waits for in the evidence; often a discovery that hangs",
                 evidence=evidence,
             )
-        if not done.ok:
+        if not done.ok and not done_before_end:
             reason = f": {_reason(lines)[:200]}" if lines else ", and printed no reason"
             raise ToolError(
                 f"{self._subject} failed with exit code {code}{reason}",
                 remedy="check that the board is still plugged in and that nothing else holds it",
                 evidence=evidence,
             )
+
+    def _is_done(self) -> bool:
+        if self._tool_done is None:
+            return False
+        # Not through the file's own position, which the child writes at as well.
+        said = os.pread(self._out.fileno(), _DONE_WITHIN_BYTES, 0).decode("utf-8", "replace")
+        return self._tool_done.search(said) is not None
 
     def abandon(self) -> None:
         """End the call now, whatever it is doing, and forget what it had to say."""
@@ -115,11 +142,16 @@ def upload_command(
     *,
     address: str,
     properties: Mapping[str, str] | None = None,
+    streamed: bool = False,
 ) -> tuple[str, ...]:
-    """The whole command line of an upload."""
+    """The whole command line of an upload; ``streamed``: what the tool prints comes at once."""
     return cli.command_line(
         upload_arguments(
-            fqbn=board.fqbn, address=address, input_dir=firmware.folder, properties=properties
+            fqbn=board.fqbn,
+            address=address,
+            input_dir=firmware.folder,
+            properties=properties,
+            streamed=streamed,
         )
     )
 
@@ -132,11 +164,14 @@ def upload(
     address: str,
     properties: Mapping[str, str] | None = None,
     running: Callable[[], Running] | None = None,
+    tool_done: re.Pattern[str] | None = None,
     timeout_s: float = UPLOAD_TIMEOUT_S,
 ) -> Upload:
     """Upload and return once the board runs the firmware.
 
-    ``properties`` are handed to the upload tool whatever the discovery found.
+    ``properties`` are handed to the upload tool whatever the discovery found; ``tool_done`` is the
+    line with which it says that it has done all that it is there for.
+
     The caller owns the call and must :meth:`Upload.finish` it, which is where its exit code is
     judged; without ``running``, or when it ended first, that has been done.  Raises
     :class:`ToolError` when the tool fails and :class:`DeviceError` when it claims success but the
@@ -144,9 +179,17 @@ def upload(
     """
     before = running().boots if running is not None else 0
     call = Upload(
-        upload_command(cli, board, firmware, address=address, properties=properties),
+        upload_command(
+            cli,
+            board,
+            firmware,
+            address=address,
+            properties=properties,
+            streamed=tool_done is not None,
+        ),
         f"uploading {firmware.sketch!r} to {address!r}",
         cli.environment(),
+        tool_done=tool_done,
     )
     deadline = Deadline.after(timeout_s)
     try:

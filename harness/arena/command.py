@@ -18,7 +18,7 @@ from harness.bench.inventory import load_inventory
 from harness.boards.board import Board, CoreVersion, Lane, find_board
 from harness.desk.desk import Desk
 from harness.errors import CapabilityMissing, DutFailure, UsageError, WorldError
-from harness.library.checkout import open_checkout
+from harness.library.checkout import require_checkout
 from harness.machine.bytecode import keep_bytecode
 from harness.machine.config import load_config
 from harness.pipeline import Bench, Request
@@ -156,7 +156,7 @@ def _request(arguments: argparse.Namespace, board: Board, core: CoreVersion) -> 
     executorch = load_config(executorch=Path(named) if named else None).executorch
     library = Path(arguments.library) if arguments.library else None
     if library is None and executorch is not None:
-        open_checkout(executorch)
+        require_checkout(executorch)
     return Request(
         board=board,
         core_version=core,

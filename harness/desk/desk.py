@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import ExitStack
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -64,6 +65,8 @@ class Desk:
 
     _fault: str | None = field(default=None, init=False)
     _judged: bool = field(default=False, init=False)
+    _coming: Future[PluggedBoard] | None = field(default=None, init=False)
+    """The virtual board that is being plugged in ahead of :meth:`station`."""
 
     @property
     def current(self) -> Station | None:
@@ -78,6 +81,26 @@ class Desk:
             else:
                 self._station = self._virtual(wanted)
         return self._station
+
+    def expect(self, wanted: Wanted) -> None:
+        """Begin to plug in the virtual board that :meth:`station` will be asked for.
+
+        It takes as long as a small sketch takes to compile, and goes on beside it.  What goes wrong
+        is raised by :meth:`station`.
+        """
+        chosen = wanted.address is not None or wanted.serial_number is not None
+        if chosen or wanted.board.lane is Lane.HARDWARE or self._station or self._coming:
+            return
+        beside = ThreadPoolExecutor(1, "plug-in")
+        self._coming = beside.submit(plug_in, wanted.board, lease_pid=os.getpid())
+        beside.shutdown(wait=False)
+        self._owned.callback(self._send_away)
+
+    def _send_away(self) -> None:
+        coming, self._coming = self._coming, None
+        if coming is not None:
+            with suppress(HilError):
+                coming.result().unplug()
 
     def _virtual(self, wanted: Wanted) -> VirtualStation:
         plugged, own = self._plugged(wanted)
@@ -101,6 +124,9 @@ class Desk:
 
     def _plugged(self, wanted: Wanted) -> tuple[PluggedBoard, bool]:
         """The virtual board that is meant, and whether it was plugged in just now, for this run."""
+        coming, self._coming = self._coming, None
+        if coming is not None:
+            return coming.result(), True
         if wanted.address is None and wanted.serial_number is None:
             plugged = plug_in(
                 wanted.board,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -34,9 +35,18 @@ class VirtualStation(Station):
         self.running, self.flashed = None, firmware
         self.check_uploads()
         self.session.skip_received()
-        argv = upload_command(cli, self.board, firmware, address=self.port.address)
+        argv = upload_command(cli, self.board, firmware, address=self.port.address, streamed=True)
         self.session.mark("call", argv=list(argv), firmware=firmware.key)
-        call = upload(cli, self.board, firmware, address=self.port.address, running=self._state)
+        call = upload(
+            cli,
+            self.board,
+            firmware,
+            address=self.port.address,
+            running=self._state,
+            tool_done=re.compile(
+                rf"^flashed \d+ bytes to {re.escape(self.port.serial_number)}\r?$", re.MULTILINE
+            ),
+        )
         self._closing.append(call)
         self._skip_to_boot()
         self.running = firmware

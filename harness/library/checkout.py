@@ -94,8 +94,8 @@ class Checkout:
         return remembered_digest(files, cache_dir() / "digest" / f"{name}.json")
 
 
-def open_checkout(path: Path) -> Checkout:
-    """Look at the checkout at ``path``; raises :class:`UsageError` that says what it lacks.
+def require_checkout(path: Path) -> str:
+    """Raise :class:`UsageError` that says what the checkout at ``path`` lacks; gives its CMSIS-NN.
 
     The folder's name does not matter here: only ExecuTorch's own CMake build insists on one.
     """
@@ -113,7 +113,12 @@ def open_checkout(path: Path) -> Checkout:
             else how_to_configure(),
         )
     _require_sources(path)
-    cmsis_nn = _require_cmsis_nn(path)
+    return _require_cmsis_nn(path)
+
+
+def open_checkout(path: Path) -> Checkout:
+    """Look at the checkout at ``path`` and its history; raises as :func:`require_checkout`."""
+    cmsis_nn = require_checkout(path)
     schema = next(
         (
             f"{place}/{SCHEMA_HEADERS}"

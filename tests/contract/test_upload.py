@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import cast
@@ -115,6 +116,75 @@ def test_a_call_that_fails_after_the_board_runs_is_a_fault(world: World) -> None
     with pytest.raises(ToolError, match="'echo' to '/p' failed with exit code 5: port lost"):
         call.finish(Deadline.after(20))
     assert not world.tool_lives()
+
+
+DONE = re.compile(r"^flashed \d+ bytes$", re.MULTILINE)
+SAY_DONE = "print('flashed 8 bytes', flush=True)\n"
+
+
+def test_once_the_tool_is_done_nobody_waits_for_the_rest(world: World) -> None:
+    """As arduino-cli, which then watches the ports for a second."""
+    rest = "(world / 'said').touch(); wait_for('never')\n"
+    call = upload(
+        world.cli(FLASH + SAY_DONE + rest),
+        world.board,
+        world.firmware,
+        address="/p",
+        running=world.running,
+        tool_done=DONE,
+    )
+    assert "--json" not in call.argv
+    began_s = monotonic_s()
+    call.finish(Deadline.after(20))
+    assert monotonic_s() - began_s < 10
+    assert call.ended
+    assert not world.tool_lives()
+
+
+def test_a_tool_that_is_not_done_is_waited_for_and_judged(world: World) -> None:
+    late = "print('flashed', flush=True); wait_for('go'); sys.exit(5)\n"
+    call = upload(
+        world.cli(FLASH + late),
+        world.board,
+        world.firmware,
+        address="/p",
+        running=world.running,
+        tool_done=DONE,
+    )
+    (world.folder / "go").touch()
+    with pytest.raises(ToolError, match="failed with exit code 5: flashed"):
+        call.finish(Deadline.after(20))
+
+
+def test_a_call_that_fails_although_the_tool_was_done_is_a_fault(world: World) -> None:
+    cli = world.cli("print('flashed 8 bytes', flush=True)\nsys.exit(5)\n")
+    with pytest.raises(ToolError, match="failed with exit code 5"):
+        upload(
+            cli,
+            world.board,
+            world.firmware,
+            address="/p",
+            running=world.running,
+            tool_done=DONE,
+        )
+
+
+def test_looking_at_the_output_does_not_overwrite_it(world: World) -> None:
+    lines = "".join(
+        f"print('line {n} ' + 'x' * 50, flush=True); time.sleep(0.03)\n" for n in range(20)
+    )
+    call = upload(
+        world.cli(FLASH + lines + "sys.exit(5)\n"),
+        world.board,
+        world.firmware,
+        address="/p",
+        running=world.running,
+        tool_done=DONE,
+    )
+    with pytest.raises(ToolError) as got:
+        call.finish(Deadline.after(20))
+    said = [line.split()[1] for line in got.value.evidence]
+    assert said == [str(n) for n in range(10, 20)]
 
 
 def test_a_call_that_fails_early_is_reported_at_once(world: World) -> None:

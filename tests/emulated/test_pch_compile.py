@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,11 @@ from benchmarks.bare import Call, code, commands, compile_all
 from harness import process
 from harness.arduino.build import Compiled, LinkLibrary, invoke
 from harness.arduino.cli import open_cli
+from harness.arduino.elf import image_shape
 from harness.arduino.pch import compile_properties
 from harness.arduino.pch_plan import COST_IN_SOURCES, Sources, plan
+from harness.arduino.precompiled import link_library
+from harness.arduino.sketch import read_sketch, stage
 from harness.boards.board import Board, find_board
 from harness.errors import DutFailure
 from harness.library.resolve import resolve_library
@@ -191,3 +195,39 @@ def test_the_real_librarys_objects_hold_the_code_of_a_plain_compile(
         done = process.run((*wrapper, *flags, *end, str(ours)), timeout_s=100)
         assert done.ok, done.tail()
         assert code(ours) == code(plain), source
+
+
+def test_sketches_hold_the_code_of_a_plain_compile(board: Board, tmp_path: Path) -> None:
+    """Upstream's examples and the runner, each with its own prefix maps and the same header."""
+    checkout = load_config().executorch
+    if checkout is None:
+        pytest.skip(f"no ExecuTorch checkout: {how_to_configure()}")
+    real = resolve_library(
+        executorch=checkout,
+        library=None,
+        root_ops=None,
+        all_ops=False,
+        lane=board.lane,
+        progress=lambda line: None,  # noqa: ARG005
+    )
+    assert real is not None
+    cli = open_cli()
+    linked = link_library(cli, board, real)
+    assert linked.pch is not None
+    assert (linked.pch / "leading.h.gch").is_file()
+    for name in ("HelloExecuTorch", "AddModel", "KeywordSpotting"):
+        staged = stage(read_sketch(real.path / "examples" / name), tmp_path / name)
+        built: list[Path] = []
+        for how in (linked, replace(linked, pch=None)):
+            out = tmp_path / name / f"out{len(built)}"
+            made = invoke(cli, board, staged, out, how, sketch=name)
+            assert any("compile.sh" in word for word in made.command) == (how is linked)
+            built.append(out)
+        ours, plain = (each / "sketch" / f"{name}.ino.cpp.o" for each in built)
+        assert code(ours) == code(plain)
+        # The header was used: what is inside it is on no list of the object's.
+        assert "ExecuTorch/src/executorch" not in ours.with_suffix(".d").read_text()
+        assert "ExecuTorch/src/executorch" in plain.with_suffix(".d").read_text()
+        assert image_shape(built[0] / f"{name}.ino.elf") == image_shape(
+            built[1] / f"{name}.ino.elf"
+        )

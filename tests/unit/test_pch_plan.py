@@ -142,5 +142,25 @@ def test_hostile_sources_are_the_compilers_business(tmp_path: Path) -> None:
     assert sources.weight(tmp_path / "open.h") > 0
 
 
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [
+        ("#include <kernel.h>\n", True),
+        ("// words\n\n#pragma once\n#include <kernel.h>\n", True),
+        ("#ifndef G\n#define G\n#include <kernel.h>\n#endif\n", True),
+        ("#ifndef G\n#define OTHER\n#include <kernel.h>\n#endif\n", False),
+        ("#ifdef G\n#include <kernel.h>\n#endif\n", False),
+        ("#include <cstring>\n#include <kernel.h>\n", False),
+        ("#include <self.h>\n#include <kernel.h>\n", False),
+        ("", False),
+    ],
+)
+def test_what_a_file_begins_with(tmp_path: Path, text: str, begins: bool) -> None:
+    sources = library(tmp_path, {"self.h": text, "over.h": "#include <self.h>\n"}, "")
+    for name in ("self.h", "over.h"):
+        assert sources.begins_with(tmp_path / name, tmp_path / "kernel.h") == begins
+    assert sources.begins_with(tmp_path / "kernel.h", tmp_path / "kernel.h")
+
+
 def test_an_empty_library(tmp_path: Path) -> None:
     assert plan(Sources(tmp_path)) == {}
