@@ -25,15 +25,6 @@ from tests.emulated.direct import need
 from tests.emulated.real_lane import RealLane, lay_out
 from tests.emulated.unoq_board import OnBoard, plugged_in
 
-IMPATIENT = """
-import functools, sys
-import pytest
-from harness.desk import desk
-desk.take_board = functools.partial(desk.take_board, wait_s=1.0)
-sys.exit(pytest.main(sys.argv[1:]))
-"""
-"""pytest, with a bench that waits for a board for one second instead of ten minutes."""
-
 
 @pytest.fixture(scope="module")
 def run_dir() -> Iterator[Path]:
@@ -86,7 +77,9 @@ def test_two_runs_on_one_board_wait_for_each_other(board: OnBoard, tmp_path: Pat
         assert one.poll() is None, logs[0].read_text()
         # A third one does not wait for ever, and says who has it.
         log, out = tmp_path / "c.txt", tmp_path / "c"
-        impatient = (sys.executable, "-c", IMPATIENT, *board.case_argv("test_echo", out)[3:])
+        bench = tmp_path / "bench.toml"
+        bench.write_text("wait_s = 1\n", encoding="utf-8")
+        impatient = (*board.case_argv("test_echo", out), f"--hil-bench={bench}")
         third = finished(board.start(impatient, log), log, out)
         assert third.code == EXIT_FAULT
         taken = require_symptom(
