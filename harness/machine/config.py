@@ -18,8 +18,8 @@ from harness.paths import config_file
 FLAG = "--executorch"
 VARIABLE = "HIL_EXECUTORCH"
 PATHS = ("executorch", "adb", "remoteocd", "arduino_router", "router_bridge")
-KEEP_UNUSED_DAYS = 30
-"""Unless the configuration says otherwise; arduino-cli keeps its own caches as long."""
+KEEP_UNUSED_DAYS = 14
+"""Unless the configuration says otherwise: a night of a lab leaves about half a gigabyte."""
 
 
 @dataclass(frozen=True)

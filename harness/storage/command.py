@@ -27,7 +27,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     pruning = actions.add_parser("prune", help="remove what was not used for some days")
     pruning.add_argument(
-        "--unused-for", metavar="DAYS", help="how long; without it as in the configuration"
+        "--unused-for",
+        metavar="DAYS",
+        help="how long; without it as in the configuration. 0 is everything: while nothing runs",
     )
     pruning.add_argument("--dry-run", action="store_true", help="only say what would go")
     pruning.set_defaults(func=run_prune)

@@ -182,11 +182,11 @@ def test_the_command_shows_and_prunes(folder: Path, capsys: pytest.CaptureFixtur
     assert (kind["kind"], kind["count"], kind["longest_unused_days"]) == ("firmware", 2, 50.0)
     assert main(["cache", "prune", "--dry-run"]) == 0
     assert capsys.readouterr().out == (
-        "  firmware/a: 3.0 MB\nwould remove 1 thing, 3.0 MB, unused for 30 days\n"
+        "  firmware/a: 3.0 MB\nwould remove 1 thing, 3.0 MB, unused for 14 days\n"
     )
     assert names() == ["firmware/a", "firmware/b"]
     assert main(["cache", "prune"]) == 0
-    assert capsys.readouterr().out == "removed 1 thing, 3.0 MB, unused for 30 days\n"
+    assert capsys.readouterr().out == "removed 1 thing, 3.0 MB, unused for 14 days\n"
     assert main(["cache", "prune", "--unused-for", "0"]) == 0
     assert "removed 1 thing" in capsys.readouterr().out
     assert names() == []
