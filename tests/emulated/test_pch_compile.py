@@ -18,7 +18,7 @@ from harness.arduino.precompiled import link_library
 from harness.arduino.sketch import read_sketch, stage
 from harness.boards.board import Board, find_board
 from harness.errors import DutFailure
-from harness.library.resolve import resolve_library
+from harness.library.resolve import Library, resolve_library
 from harness.machine.config import how_to_configure, load_config
 from tests.emulated.direct import need, write_sketch
 
@@ -65,6 +65,24 @@ def library(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return root
+
+
+@pytest.fixture
+def real(board: Board) -> Library:
+    """The library of the user's checkout."""
+    checkout = load_config().executorch
+    if checkout is None:
+        pytest.skip(f"no ExecuTorch checkout: {how_to_configure()}")
+    found = resolve_library(
+        executorch=checkout,
+        library=None,
+        root_ops=None,
+        all_ops=False,
+        lane=board.lane,
+        progress=lambda line: None,  # noqa: ARG005
+    )
+    assert found is not None
+    return found
 
 
 def build(board: Board, library: Path, folder: Path) -> Compiled:
@@ -157,20 +175,8 @@ def test_a_mistake_in_a_header_is_reported_where_it_is(
 
 
 def test_the_real_librarys_objects_hold_the_code_of_a_plain_compile(
-    board: Board, library: Path, tmp_path: Path
+    board: Board, library: Path, real: Library, tmp_path: Path
 ) -> None:
-    checkout = load_config().executorch
-    if checkout is None:
-        pytest.skip(f"no ExecuTorch checkout: {how_to_configure()}")
-    real = resolve_library(
-        executorch=checkout,
-        library=None,
-        root_ops=None,
-        all_ops=False,
-        lane=board.lane,
-        progress=lambda line: None,  # noqa: ARG005
-    )
-    assert real is not None
     planned = plan(Sources(real.path / "src"))
     led = [source for each in planned.values() for source in each]
     assert len(led) > 100
@@ -197,20 +203,10 @@ def test_the_real_librarys_objects_hold_the_code_of_a_plain_compile(
         assert code(ours) == code(plain), source
 
 
-def test_sketches_hold_the_code_of_a_plain_compile(board: Board, tmp_path: Path) -> None:
+def test_sketches_hold_the_code_of_a_plain_compile(
+    board: Board, real: Library, tmp_path: Path
+) -> None:
     """Upstream's examples and the runner, each with its own prefix maps and the same header."""
-    checkout = load_config().executorch
-    if checkout is None:
-        pytest.skip(f"no ExecuTorch checkout: {how_to_configure()}")
-    real = resolve_library(
-        executorch=checkout,
-        library=None,
-        root_ops=None,
-        all_ops=False,
-        lane=board.lane,
-        progress=lambda line: None,  # noqa: ARG005
-    )
-    assert real is not None
     cli = open_cli()
     linked = link_library(cli, board, real)
     assert linked.pch is not None
