@@ -12,7 +12,6 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness.arduino.pch_plan import Sources, plan
@@ -69,13 +68,6 @@ def wrapper(headers: Mapping[str, Path], *, dependencies: bool) -> str:
     return _WRAPPER.format(cases=cases, flags="-fpch-deps " if dependencies else "")
 
 
-@dataclass(frozen=True)
-class _Planned:
-    header: Path
-    key: str
-    sources: tuple[Path, ...]
-
-
 def compile_properties(
     board: Board, library: Path, folder: Path, depends_on: str
 ) -> dict[str, str]:
@@ -90,26 +82,26 @@ def compile_properties(
         return {}
     root = library / "src"
     sources = Sources(root)
-    planned = [
-        _Planned(header, _key(sources, header, depends_on), led)
-        for header, led in plan(sources).items()
-    ]
+    planned = plan(sources)
     if not planned:
         shutil.rmtree(folder, ignore_errors=True)
         return {}
     folder.mkdir(parents=True, exist_ok=True)
-    names = {each.header: f"{each.header.stem}-{each.key[:16]}.h" for each in planned}
-    kept = {*names.values(), *(f"{name}.gch" for name in names.values())}
+    # By what is inside: the compiler does not look whether that is still so.
+    leading = {
+        header: folder / f"{header.stem}-{_key(sources, header, depends_on)[:16]}.h"
+        for header in planned
+    }
+    kept = {name for path in leading.values() for name in (path.name, f"{path.name}.gch")}
     for path in folder.iterdir():
         if path.name not in kept:
             path.unlink()
-    for each in planned:
-        include = f"#include <{each.header.relative_to(root).as_posix()}>\n"
-        _write(folder / names[each.header], include)
+    for header, path in leading.items():
+        _write(path, f"#include <{header.relative_to(root).as_posix()}>\n")
     by_source = {
-        shlex.quote(str(source)): folder / names[each.header]
-        for each in planned
-        for source in each.sources
+        shlex.quote(str(source)): leading[header]
+        for header, led in planned.items()
+        for source in led
     }
     _write(folder / "make.sh", _MAKE)
     _write(folder / "compile.sh", wrapper(by_source, dependencies=True))

@@ -79,9 +79,11 @@ class Sources:
         self.root = root
         self._files: dict[Path, _File] = {}
         self._reached: dict[tuple[Path, bool], frozenset[Path]] = {}
-        self.sources = tuple(
-            sorted(path for path in root.rglob("*") if path.suffix in CXX_SUFFIXES)
-        )
+
+    @cached_property
+    def sources(self) -> tuple[Path, ...]:
+        """Every C++ source, sorted."""
+        return tuple(sorted(path for path in self.root.rglob("*") if path.suffix in CXX_SUFFIXES))
 
     def file(self, path: Path) -> _File:
         """What ``path`` holds; an unreadable byte is replaced, the compiler will have its say."""

@@ -75,7 +75,7 @@ def run_prune(arguments: argparse.Namespace) -> int:
     """Remove, or with ``--dry-run`` say what would be removed."""
     days = _days(arguments.unused_for)
     if arguments.dry_run:
-        found = [each for each in kept() if each.unused_s >= days * DAY_S]
+        found = kept(days)
         for each in found:
             print(f"  {each.kind}/{each.name}: {room(each.nbytes)}")
         print(f"would remove {what_went(found)} unused for {days:g} days")

@@ -6,6 +6,7 @@ build paths.  Whatever else lies in the cache's folder is not touched.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -45,13 +46,15 @@ class Kept:
     unused_s: float
 
 
-def kept() -> list[Kept]:
-    """Everything that pruning may take away, the longest unused first."""
-    found = [_look(*each) for each in _places()]
-    return sorted(
-        (each for each in found if each is not None),
-        key=lambda each: (-each.unused_s, each.kind, each.name),
-    )
+def kept(unused_for_days: float = 0.0) -> list[Kept]:
+    """What pruning may take away, unused for as long at least, the longest unused first."""
+    # Measured only if it was not used for so long: that looks at every file.
+    found = [
+        Kept(kind, name, path, lock, marker, _disk_bytes(path), unused_s)
+        for kind, name, path, lock, marker in _places()
+        if unused_for_days * DAY_S <= (unused_s := _unused_s(marker)) < math.inf
+    ]
+    return sorted(found, key=lambda each: (-each.unused_s, each.kind, each.name))
 
 
 def prune(unused_for_days: float, *, progress: Callable[[str], None]) -> list[Kept]:
@@ -60,15 +63,13 @@ def prune(unused_for_days: float, *, progress: Callable[[str], None]) -> list[Ke
     What another process is making or compiling in stays, and so does what cannot be removed, which
     ``progress`` is told.
     """
-    limit_s = unused_for_days * DAY_S
     gone = []
-    for each in kept():
-        if each.unused_s >= limit_s:
-            try:
-                if _remove(each, limit_s):
-                    gone.append(each)
-            except (OSError, BenchError) as error:
-                progress(f"{each.path} could not be removed from the cache: {error}")
+    for each in kept(unused_for_days):
+        try:
+            if _remove(each, unused_for_days * DAY_S):
+                gone.append(each)
+        except (OSError, BenchError) as error:
+            progress(f"{each.path} could not be removed from the cache: {error}")
     return gone
 
 
@@ -117,19 +118,14 @@ def _folders(folder: Path) -> list[Path]:
         return []
 
 
-def _look(kind: str, name: str, path: Path, lock: Path, marker: Path) -> Kept | None:
-    unused_s = _unused_s(marker)
-    if unused_s == float("inf"):
-        return None  # Gone since it was listed, or never finished.
-    return Kept(kind, name, path, lock, marker, _disk_bytes(path), unused_s)
-
-
 def _unused_s(marker: Path) -> float:
-    """Seconds since the time of ``marker``, never negative; endless where it is not there."""
+    """Seconds since the time of ``marker``, never negative; endless where it is not there: what was
+    never finished, or has gone since it was listed.
+    """
     try:
         return max(0.0, wall_s() - marker.stat().st_mtime)
     except OSError:
-        return float("inf")
+        return math.inf
 
 
 def _disk_bytes(path: Path) -> int:

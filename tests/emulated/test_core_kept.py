@@ -13,6 +13,7 @@ from harness.arduino.elf import image_shape
 from harness.boards.board import Board, find_board
 from harness.paths import cache_dir
 from tests.emulated.direct import need, running, write_sketch
+from tests.own_cache import own_cache as make_own_cache
 
 SKETCH = """
 void setup() { Serial.begin(115200); Serial.println("here"); }
@@ -23,13 +24,7 @@ void loop() {}
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache in which no core was compiled yet."""
-    built = cache_dir() / "arduino-cli"
-    own = tmp_path / "cache"
-    own.mkdir()
-    if built.is_dir():
-        (own / "arduino-cli").symlink_to(built)
-    monkeypatch.setenv("HIL_CACHE", str(own))
-    return own
+    return make_own_cache(tmp_path, monkeypatch)
 
 
 def build(cli: ArduinoCli, board: Board, folder: Path) -> Compiled:

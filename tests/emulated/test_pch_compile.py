@@ -18,9 +18,9 @@ from harness.arduino.precompiled import link_library
 from harness.arduino.sketch import read_sketch, stage
 from harness.boards.board import Board, find_board
 from harness.errors import DutFailure
-from harness.library.resolve import Library, resolve_library
-from harness.machine.config import how_to_configure, load_config
+from harness.library.resolve import Library
 from tests.emulated.direct import need, write_sketch
+from tests.real_library import configured_checkout, library_of
 
 SOURCES = COST_IN_SOURCES + 3
 EVERY = 17
@@ -68,21 +68,9 @@ def library(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def real(board: Board) -> Library:
+def real() -> Library:
     """The library of the user's checkout."""
-    checkout = load_config().executorch
-    if checkout is None:
-        pytest.skip(f"no ExecuTorch checkout: {how_to_configure()}")
-    found = resolve_library(
-        executorch=checkout,
-        library=None,
-        root_ops=None,
-        all_ops=False,
-        lane=board.lane,
-        progress=lambda line: None,  # noqa: ARG005
-    )
-    assert found is not None
-    return found
+    return library_of(configured_checkout())
 
 
 def build(board: Board, library: Path, folder: Path) -> Compiled:

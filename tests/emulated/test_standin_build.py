@@ -21,13 +21,15 @@ from harness.arduino.elf import symbol_address
 from harness.arduino.precompiled import link_library
 from harness.arduino.sketch import read_sketch
 from harness.arduino.standin import standin_dir
-from harness.boards.board import Board, CoreVersion, Lane, find_board
+from harness.boards.board import Board, CoreVersion, find_board
 from harness.errors import DutFailure, ToolError, UsageError
-from harness.library.resolve import Library, resolve_library
-from harness.machine.config import how_to_configure, load_config
-from harness.paths import cache_dir, sketches_dir
+from harness.library.resolve import Library
+from harness.machine.config import load_config
+from harness.paths import sketches_dir
 from tests.emulated.direct import running, write_sketch
 from tests.emulated.scripted_router import ScriptedRouter
+from tests.own_cache import own_cache as make_own_cache
+from tests.real_library import configured_checkout, library_of
 from tests.remoteocd_calls import calls, prepare, upload
 
 VERSIONS = ("0.55.2", "0.90.0")
@@ -52,13 +54,7 @@ def unoq() -> Board:
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of the test's own, for what it breaks; the arduino-cli of the set-up is kept."""
-    built = cache_dir() / "arduino-cli"
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    if built.is_dir():
-        (cache / "arduino-cli").symlink_to(built)
-    monkeypatch.setenv("HIL_CACHE", str(cache))
-    return cache
+    return make_own_cache(tmp_path, monkeypatch)
 
 
 def standin(board: Board, version: str) -> tuple[ArduinoCli, CoreVersion]:
@@ -321,19 +317,7 @@ def test_the_real_remoteocd_makes_the_same_calls(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def library() -> Library:
-    checkout = load_config().executorch
-    if checkout is None:
-        pytest.skip(f"no ExecuTorch checkout: {how_to_configure()}")
-    found = resolve_library(
-        executorch=checkout,
-        library=None,
-        root_ops=None,
-        all_ops=False,
-        lane=Lane.EMULATED,
-        progress=lambda line: None,  # noqa: ARG005
-    )
-    assert found is not None
-    return found
+    return library_of(configured_checkout())
 
 
 @pytest.fixture

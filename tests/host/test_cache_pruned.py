@@ -11,10 +11,10 @@ import pytest
 from harness.boards.board import Lane
 from harness.clock import wall_s
 from harness.machine.doctor import why_not
-from harness.paths import cache_dir
 from harness.storage import cache
 from harness.storage.prune import DAY_S
 from tests.child_run import ChildBench
+from tests.own_cache import own_cache
 
 RUN = (sys.executable, "-m", "harness.cli", "test", "host", "-k", "echo")
 
@@ -22,11 +22,7 @@ RUN = (sys.executable, "-m", "harness.cli", "test", "host", "-k", "echo")
 def test_a_run_prunes_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if reason := why_not(Lane.HOST):
         pytest.skip(reason)
-    built = cache_dir() / "arduino-cli"
-    own = tmp_path / "cache"
-    own.mkdir()
-    (own / "arduino-cli").symlink_to(built)
-    monkeypatch.setenv("HIL_CACHE", str(own))
+    own = own_cache(tmp_path, monkeypatch)
     config = tmp_path / "config.toml"
     config.write_text("keep_unused_days = 7\n", encoding="utf-8")
     bench = ChildBench(tmp_path / "run", tmp_path / "out", {"HIL_CONFIG": str(config)})

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.boards.board import Lane
 from harness.clock import monotonic_s
 from harness.library.checkout import git, open_checkout
-from harness.library.resolve import Library, resolve_library
-from harness.machine.config import how_to_configure, load_config
 from harness.storage.digest import metadata_digest, tree_digest
+from tests.real_library import configured_checkout, library_of
 
 WARM_S = 0.5
 """Limit for a library that is there already; 0.05 s was measured, the rest is a loaded machine."""
@@ -20,23 +18,7 @@ WARM_S = 0.5
 @pytest.fixture
 def checkout() -> Path:
     """The configured checkout."""
-    found = load_config().executorch
-    if found is None:
-        pytest.skip(f"no ExecuTorch checkout: {how_to_configure()}")
-    return found
-
-
-def resolve(checkout: Path) -> Library:
-    library = resolve_library(
-        executorch=checkout,
-        library=None,
-        root_ops=None,
-        all_ops=False,
-        lane=Lane.EMULATED,
-        progress=lambda line: None,  # noqa: ARG005
-    )
-    assert library is not None
-    return library
+    return configured_checkout()
 
 
 def test_the_real_script(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +30,7 @@ def test_the_real_script(checkout: Path, tmp_path: Path, monkeypatch: pytest.Mon
     )
     index_bytes = index.read_bytes()
 
-    library = resolve(checkout)
+    library = library_of(checkout)
     told = library.provenance
     assert library.name == "ExecuTorch"
     assert {"AddModel", "HelloExecuTorch", "KeywordSpotting"} <= set(library.examples)
@@ -65,8 +47,8 @@ def test_the_real_script(checkout: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert index.read_bytes() == index_bytes
 
     began_s = monotonic_s()
-    assert resolve(checkout) == library
+    assert library_of(checkout) == library
     assert monotonic_s() - began_s < WARM_S
 
     monkeypatch.setenv("HIL_CACHE", str(tmp_path / "another"))
-    assert resolve(checkout).provenance.digest == told.digest
+    assert library_of(checkout).provenance.digest == told.digest
