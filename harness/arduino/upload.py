@@ -93,7 +93,7 @@ class Upload:
         if child is None:
             return
         ended = child.poll() is not None
-        # Looked at once more, where it ended: a tool that is done and failed after all has failed.
+        # A call that ended by itself is judged by its exit code, whatever its tool has said.
         done_before_end = not ended and self._is_done()
         in_time = ended or done_before_end
         try:
